@@ -1,0 +1,65 @@
+"""Values without domain knowledge: secrets, digests, JSON, versions of time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+"""Anything that JSON can say."""
+
+Clock = Callable[[], float]
+"""A monotonic clock, seconds."""
+
+Sleep = Callable[[float], None]
+
+
+class Secret:
+    """A token that shows itself only to who asks for `.value`.
+
+    Printing, formatting and JSON give `***`; equality compares the values.
+    """
+
+    __slots__ = ("_name", "_value")
+
+    def __init__(self, name: str, value: str) -> None:
+        self._name = name
+        self._value = value
+
+    @property
+    def name(self) -> str:
+        """The reference's name, safe to print."""
+        return self._name
+
+    @property
+    def value(self) -> str:
+        """The token itself: for adapters only."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Secret({self._name}=***)"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and (self._name, self._value) == (other._name, other._value)
+
+    def __hash__(self) -> int:
+        return hash((self._name, self._value))
+
+
+def canonical_json(value: Json) -> str:
+    """JSON text with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: Json) -> str:
+    """The first 16 hex digits of the SHA-256 over `canonical_json`."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+
+
+def utc_now() -> str:
+    """The time now as ISO-8601 UTC with milliseconds, `2026-11-30T06:17:56.123Z`."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
