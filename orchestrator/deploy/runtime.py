@@ -120,7 +120,7 @@ class Runtime(Protocol):
         ...
 
     def find(self, *, label: tuple[str, str] | None = None, name: str | None = None) -> tuple[Server, ...]:
-        """Servers with that label (value `""`: any value) or exact name, running or not; all that gate0 owns by default."""
+        """Servers with that label (value `""`: any) or exact name, running or not; by default all that gate0 owns."""
         ...
 
     def foreign(self) -> tuple[Server, ...]:
