@@ -1,0 +1,261 @@
+"""Run directories on disk: written first, often and atomically; read one by one, a corrupt one is a warning.
+
+A file is written beside its place, flushed to the disk and renamed, so a reader (and a killed writer) sees the old
+content or the new, never half of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from orchestrator.errors import InputError, StoreError
+from orchestrator.records.record import FORMAT, CellRecord, GateRecord, RequestRecord, RunRecord
+from orchestrator.values import Json, utc_now
+
+RUN_FILE = "run.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A run directory that could not be read, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCell:
+    """A cell with its requests, as read back."""
+
+    cell: CellRecord
+    requests: tuple[RequestRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A run as read back; cells are read when asked for."""
+
+    run: RunRecord
+    directory: Path
+
+    def gates(self) -> tuple[GateRecord, ...]:
+        """All verdicts, in file-name order."""
+        return tuple(GateRecord.from_json(_read_json(p)) for p in sorted((self.directory / "gates").glob("*.json")))
+
+    def cells(self) -> tuple[StoredCell, ...]:
+        """All cells that can be read, by workload and name; a corrupt one is left out (see `unreadable_cells`)."""
+        return tuple(cell for _, cell in self._read_cells() if isinstance(cell, StoredCell))
+
+    def unreadable_cells(self) -> tuple[Unreadable, ...]:
+        return tuple(cell for _, cell in self._read_cells() if isinstance(cell, Unreadable))
+
+    def _read_cells(self) -> Iterator[tuple[Path, StoredCell | Unreadable]]:
+        for path in sorted((self.directory / "sweeps").glob("*/*.json")):
+            try:
+                cell = CellRecord.from_json(_read_json(path))
+                lines = path.with_suffix(".requests.jsonl").read_text().splitlines()
+                requests = tuple(_request(json.loads(line)) for line in lines if line)
+                yield path, StoredCell(cell=cell, requests=requests)
+            except (OSError, ValueError, TypeError, KeyError) as exc:
+                yield path, Unreadable(path=path, reason=str(exc))
+
+
+class RunWriter:
+    """One run directory being written.
+
+    Raises:
+        StoreError: From every method, when the disk is full or not writable.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        with _disk(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+
+    def write_run(self, run: RunRecord) -> None:
+        self._write(RUN_FILE, _pretty(run.as_json()))
+
+    def write_gate(self, gate: GateRecord) -> None:
+        self._write(f"gates/{_safe(gate.name)}.json", _pretty(gate.as_json()))
+
+    def write_cell(self, cell: CellRecord, requests: Sequence[RequestRecord]) -> None:
+        """The requests first, then the cell: a cell file that exists is a whole cell."""
+        stem = f"sweeps/{_safe(cell.workload)}/{_safe(cell.id)}"
+        self._write(f"{stem}.requests.jsonl", "".join(f"{_compact(r.as_json())}\n" for r in requests))
+        self._write(f"{stem}.json", _pretty(cell.as_json()))
+
+    def find_cell(self, workload: str, cell_id: str) -> StoredCell | None:
+        """A cell that an earlier attempt finished, None when there is none that can be read."""
+        path = self.directory / "sweeps" / _safe(workload) / f"{_safe(cell_id)}.json"
+        try:
+            cell = CellRecord.from_json(_read_json(path))
+            lines = path.with_suffix(".requests.jsonl").read_text().splitlines()
+            return StoredCell(cell=cell, requests=tuple(_request(json.loads(line)) for line in lines if line))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def find_gate(self, name: str) -> GateRecord | None:
+        try:
+            return GateRecord.from_json(_read_json(self.directory / "gates" / f"{_safe(name)}.json"))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def write_text(self, name: str, text: str) -> None:
+        """A named raw file (`container-0.log`, `metrics-after.txt`)."""
+        self._write(name, text)
+
+    def append_event(self, kind: str, detail: Mapping[str, Json]) -> None:
+        """One line in events.jsonl, with its UTC time."""
+        line = _compact({"at": utc_now(), "event": kind, **detail})
+        with _disk(self.directory), (self.directory / "events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.directory / name
+        with _disk(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, text)
+
+
+class Store:
+    """A folder of run directories."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def new_run(self, run_id: str) -> RunWriter:
+        return RunWriter(self.root / run_id)
+
+    def writer(self, run_id: str) -> RunWriter:
+        return RunWriter(self.root / run_id)
+
+    def runs(self) -> tuple[tuple[StoredRun, ...], tuple[Unreadable, ...]]:
+        """All runs, oldest first, and those that could not be read."""
+        good: list[StoredRun] = []
+        bad: list[Unreadable] = []
+        for path in sorted(self.root.glob(f"*/{RUN_FILE}")):
+            try:
+                good.append(_open_run(path))
+            except (OSError, ValueError, TypeError, KeyError) as exc:
+                bad.append(Unreadable(path=path.parent, reason=_reason(exc)))
+        return tuple(good), tuple(bad)
+
+    def find(self, reference: str) -> StoredRun:
+        """A run by id, a unique part of its id, a path to its directory, or `latest`.
+
+        Raises:
+            InputError: No such run, several, or it cannot be read.
+        """
+        as_path = Path(reference)
+        if (as_path / RUN_FILE).is_file():
+            return self._open(as_path)
+        names = sorted(p.parent.name for p in self.root.glob(f"*/{RUN_FILE}"))
+        matches = names[-1:] if reference == "latest" else [n for n in names if reference in n]
+        exact = [n for n in names if n == reference]
+        matches = exact or matches
+        if len(matches) == 1:
+            return self._open(self.root / matches[0])
+        if not matches:
+            raise InputError(f"no run named {reference!r} in {self.root}", hint="`gate0 results list` shows them")
+        shown = ", ".join(matches[-4:])
+        raise InputError(f"{reference!r} fits {len(matches)} runs: {shown}", hint="give more of the name")
+
+    def newest(self, *, profile_name: str, hosts: Iterable[str]) -> StoredRun | None:
+        """The newest readable run of that profile on exactly these hosts."""
+        wanted = sorted(hosts)
+        good, _ = self.runs()
+        same = [r for r in good if r.run.profile_name == profile_name and _host_names(r.run) == wanted]
+        return same[-1] if same else None
+
+    def _open(self, directory: Path) -> StoredRun:
+        try:
+            return _open_run(directory / RUN_FILE)
+        except (OSError, ValueError, TypeError, KeyError) as exc:
+            raise InputError(f"{directory / RUN_FILE} cannot be read: {_reason(exc)}") from exc
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace the file's content in one step; the old content stays when anything fails."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+class _disk:
+    """Turns what the file system says into a StoreError that names the place and the remedy."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+        if not isinstance(exc, OSError):
+            return
+        if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreError(
+                f"no space left to write {self.path}",
+                hint="free space or choose another place with `--results DIR`, then run the same line with `--resume`",
+            ) from exc
+        raise StoreError(
+            f"cannot write {self.path}: {exc.strerror}", hint="choose another place with `--results DIR`"
+        ) from exc
+
+
+def _open_run(path: Path) -> StoredRun:
+    raw = _read_json(path)
+    name = str(raw.get("format"))
+    if name.split("/", maxsplit=1)[0] != FORMAT.split("/")[0] or not name.partition("/")[2].isdigit():
+        raise ValueError(f"format {name!r} is not a gate0 record")
+    if int(name.partition("/")[2]) > int(FORMAT.partition("/")[2]):
+        raise ValueError(f"format {name} is newer than this program reads ({FORMAT})")
+    return StoredRun(run=RunRecord.from_json(raw), directory=path.parent)
+
+
+def _host_names(run: RunRecord) -> list[str]:
+    return sorted(str(h.get("name")) for h in run.hosts)
+
+
+def _request(raw: Mapping[str, Any]) -> RequestRecord:
+    events = tuple((int(t), None if n is None else int(n)) for t, n in raw.get("events", ()))
+    return RequestRecord.from_json({**raw, "events": events})
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(raw, dict):
+        raise ValueError(f"{path.name} is not a mapping")
+    return raw
+
+
+def _reason(exc: Exception) -> str:
+    return f"missing {exc}" if isinstance(exc, KeyError) else str(exc)
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name)

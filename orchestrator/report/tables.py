@@ -1,0 +1,179 @@
+"""The tables that records make: pure values, no layout. Every figure says whether it was measured or derived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestrator.figures.cell import CellFigures, batch_time, cell_figures, efficiency, find_single
+from orchestrator.records.record import GateRecord, RunRecord
+from orchestrator.records.store import StoredRun
+from orchestrator.values import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRow:
+    """One line of a sweep's table."""
+
+    figures: CellFigures
+    efficiency: float | None
+    batch_s: float | None
+    batch_answers: int
+    batch_kind: str
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Json]:
+        """Plain values with units in the names; None where nothing was measured."""
+        f, cell = self.figures, self.figures.cell
+        rate = f.output_tok_per_s
+        return {
+            "workload": cell.workload,
+            "cell": cell.id,
+            "kind": cell.kind,
+            "concurrency": cell.concurrency,
+            "prompt_tok": cell.prompt_tok,
+            "output_tok": cell.output_tok,
+            "repeats": cell.repeats,
+            "requests": f.requests,
+            "good": f.good,
+            "failures": dict(f.failures),
+            "output_tok_per_s": rate.mean if rate else None,
+            "output_tok_per_s_sd": rate.sd if rate else None,
+            "per_user_tok_per_s": f.per_user_tok_per_s,
+            "decode_tok_per_s": f.decode_tok_per_s,
+            "efficiency": self.efficiency,
+            "ttft_ms": _percentiles(f, "ttft_ms"),
+            "ttft_adjusted_ms": _percentiles(f, "ttft_adjusted_ms"),
+            "tpot_ms": _percentiles(f, "tpot_ms"),
+            "itl_ms": _percentiles(f, "itl_ms"),
+            "e2e_ms": _percentiles(f, "e2e_ms"),
+            "cached_share": f.cached_share,
+            "batch_s": {"answers": self.batch_answers, "seconds": self.batch_s, "kind": self.batch_kind},
+            "wall_s": f.wall_s,
+            "slots": cell.slots,
+            "slots_source": cell.slots_source,
+            "is_queueing": cell.is_queueing,
+            "is_valid": cell.is_valid,
+            "is_ungated": cell.is_ungated,
+            "guards": [dict(g) for g in cell.guards],
+            "vantage": cell.vantage,
+            "client": dict(cell.client),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One configuration on its hosts: a line of the configurations' table."""
+
+    run: RunRecord
+    gates: tuple[GateRecord, ...]
+    points: tuple[PointRow, ...]
+    verdict: str
+    best: PointRow | None
+
+    def point_at(self, concurrency: int) -> PointRow | None:
+        """The first valid point at that level, else the first at all; None when it was not measured."""
+        same = [p for p in self.points if p.figures.cell.concurrency == concurrency]
+        return next((p for p in same if p.figures.is_valid), same[0] if same else None)
+
+    def as_json(self) -> dict[str, Json]:
+        r = self.run
+        return {
+            "id": r.id,
+            "profile": r.profile_name,
+            "title": r.profile_title,
+            "status": r.status,
+            "hosts": [str(h.get("name")) for h in r.hosts],
+            "engine": r.engine,
+            "engine_version": r.engine_version,
+            "image": r.image,
+            "image_digest": r.image_digest,
+            "model": r.model,
+            "verdict": self.verdict,
+            "gates": dict(r.gates),
+            "is_ungated": r.is_ungated,
+            "duration_s": r.duration_s,
+            "created_at": r.created_at,
+            "points": [p.as_json() for p in self.points],
+        }
+
+
+def run_row(stored: StoredRun, *, batch_answers: int = 200) -> RunRow:
+    """Read one run's record into its row."""
+    figures = [cell_figures(c.cell, c.requests) for c in stored.cells()]
+    ordered = sorted(figures, key=lambda f: (f.cell.workload, f.cell.kind, f.cell.prompt_tok, f.cell.concurrency))
+    points = tuple(point_row(f, ordered, batch_answers) for f in ordered)
+    rated = [p for p in points if p.figures.is_valid and p.figures.output_tok_per_s]
+    best = max(
+        rated, key=lambda p: p.figures.output_tok_per_s.mean if p.figures.output_tok_per_s else 0.0, default=None
+    )
+    return RunRow(run=stored.run, gates=_gates(stored), points=points, verdict=gate_verdict(stored.run), best=best)
+
+
+def point_row(figures: CellFigures, others: Sequence[CellFigures], batch_answers: int) -> PointRow:
+    """Set a cell beside the one-user cell of its sweep."""
+    batch = batch_time(figures, batch_answers)
+    return PointRow(
+        figures=figures,
+        efficiency=efficiency(figures, find_single(figures, others)),
+        batch_s=batch.seconds if batch else None,
+        batch_answers=batch_answers,
+        batch_kind=batch.kind if batch else "derived",
+        notes=_notes(figures),
+    )
+
+
+def gate_verdict(run: RunRecord) -> str:
+    """The words for a table: only the unmodified suite `gate0` reads 'Gate 0 passed'.
+
+    UNSTABLE is shown as such and never as passed; without verdicts the answer is 'not gated'.
+    """
+    statuses = set(run.gates.values())
+    if not statuses:
+        return "not gated"
+    name = "Gate 0" if run.suite == "gate0" and run.is_suite_unmodified else f"suite {run.suite}"
+    if run.suite == "gate0" and not run.is_suite_unmodified:
+        name = "suite gate0 (modified)"
+    failed = [gate for gate, status in run.gates.items() if status == "fail"]
+    errors = [gate for gate, status in run.gates.items() if status == "error"]
+    unstable = [gate for gate, status in run.gates.items() if status == "unstable"]
+    if failed:
+        return f"{name} failed: {', '.join(failed)}"
+    if errors:
+        return f"{name} could not tell: {', '.join(errors)}"
+    if unstable:
+        return f"{name} unstable: {', '.join(unstable)}"
+    skipped = sum(status == "skip" for status in run.gates.values())
+    return f"{name} passed" + (f" ({skipped} skipped)" if skipped else "")
+
+
+def levels(rows: Sequence[RunRow]) -> tuple[int, ...]:
+    """All concurrency levels that some row measured, ascending."""
+    return tuple(sorted({p.figures.cell.concurrency for row in rows for p in row.points}))
+
+
+def _gates(stored: StoredRun) -> tuple[GateRecord, ...]:
+    try:
+        found = {g.name: g for g in stored.gates()}
+    except (OSError, ValueError, TypeError, KeyError):
+        return ()
+    ordered = [found.pop(name) for name in stored.run.gates if name in found]
+    return (*ordered, *found.values())
+
+
+def _notes(figures: CellFigures) -> tuple[str, ...]:
+    cell = figures.cell
+    notes = [f"invalid: {g.get('name')}: {g.get('message')}" for g in cell.guards]
+    if cell.is_queueing:
+        notes.append(f"queueing: {cell.concurrency} requests for {cell.slots} slots ({cell.slots_source})")
+    if cell.is_ungated:
+        notes.append("ungated")
+    notes.extend(f"{count} failed: {name}" for name, count in figures.failures.items())
+    return tuple(notes)
+
+
+def _percentiles(figures: CellFigures, name: str) -> dict[str, Json]:
+    p = getattr(figures, name)
+    values = {"n": p.n, "mean": p.mean, "p50": p.p50, "p90": p.p90, "p95": p.p95, "p99": p.p99}
+    return {k: (None if v is not None and v == float("inf") else v) for k, v in values.items()}
