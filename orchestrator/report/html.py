@@ -75,11 +75,12 @@ def _cell(point: PointRow | None, best: PointRow | None) -> dict[str, Any]:
     if point is None or point.figures.output_tok_per_s is None:
         return {"text": "", "guard": None, "best": False, "title": ""}
     f = point.figures
+    speed, first = number(f.per_user_tok_per_s), seconds(f.ttft_ms.p50)
     return {
         "text": number(point.figures.output_tok_per_s.mean),
         "guard": None if f.is_valid else f.cell.guards[0].get("name", "invalid"),
         "best": point is best,
-        "title": f"{number(f.per_user_tok_per_s)} tok/s per user, first token {seconds(f.ttft_ms.p50)} s, {f.good} requests",
+        "title": f"{speed} tok/s per user, first token {first} s, {f.good} requests",
     }
 
 

@@ -70,7 +70,6 @@ class RunRow:
     gates: tuple[GateRecord, ...]
     points: tuple[PointRow, ...]
     verdict: str
-    best: PointRow | None
 
     def point_at(self, concurrency: int) -> PointRow | None:
         """The first valid point at that level, else the first at all; None when it was not measured."""
@@ -104,11 +103,7 @@ def run_row(stored: StoredRun, *, batch_answers: int = 200) -> RunRow:
     figures = [cell_figures(c.cell, c.requests) for c in stored.cells()]
     ordered = sorted(figures, key=lambda f: (f.cell.workload, f.cell.kind, f.cell.prompt_tok, f.cell.concurrency))
     points = tuple(point_row(f, ordered, batch_answers) for f in ordered)
-    rated = [p for p in points if p.figures.is_valid and p.figures.output_tok_per_s]
-    best = max(
-        rated, key=lambda p: p.figures.output_tok_per_s.mean if p.figures.output_tok_per_s else 0.0, default=None
-    )
-    return RunRow(run=stored.run, gates=_gates(stored), points=points, verdict=gate_verdict(stored.run), best=best)
+    return RunRow(run=stored.run, gates=_gates(stored), points=points, verdict=gate_verdict(stored.run))
 
 
 def point_row(figures: CellFigures, others: Sequence[CellFigures], batch_answers: int) -> PointRow:

@@ -1,0 +1,172 @@
+"""One road: a profile on one host group, what is known of it so far, and the tools it travels with.
+
+The values are frozen; `Road` alone changes while it travels. Everything that touches the world comes in through `Tools`,
+so that the whole road runs in a test against fakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from orchestrator.deploy.runtime import Runtime, Server, ServerSpec
+from orchestrator.engines.engine import Engine, EngineCommand, Placement
+from orchestrator.fleet.host import Host
+from orchestrator.gating.gate import Gate
+from orchestrator.gating.suite import Suite
+from orchestrator.pipeline.events import Cancel, Notice, Observer
+from orchestrator.profile.model import Profile
+from orchestrator.records.record import GateRecord, RunRecord, StageRecord
+from orchestrator.records.store import RunWriter
+from orchestrator.sweep.runner import CellOutcome, CellProgress, LoadTarget
+from orchestrator.sweep.workload import Cell, Workload
+from orchestrator.values import Clock, Json, Secret, Sleep, utc_now
+from orchestrator.wire.chat import Claims, Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """One host of the group. `link_address`: its own address on the link between the hosts."""
+
+    host: Host
+    link_address: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line asked for beside the profile."""
+
+    keep: bool = False
+    ungated: bool = False
+    force: bool = False
+    deploy_only: bool = False
+    gates_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is to be done: fixed before the first stage.
+
+    Attributes:
+        profile_json: As resolved, secrets as references. profile_source: the file's text.
+        env: The profile's environment with secrets resolved.
+        api_key: Resolved or generated; None: the server has none.
+        digest: Identity of what is declared (profile digest), for labels and the run's name.
+    """
+
+    profile: Profile
+    profile_json: Mapping[str, Json]
+    profile_source: str
+    digest: str
+    engine: Engine
+    boxes: tuple[Box, ...]
+    suite: Suite
+    workloads: tuple[Workload, ...]
+    env: Mapping[str, str | Secret]
+    api_key: Secret | None = None
+    options: Options = field(default_factory=Options)
+    invocation: tuple[str, ...] = ()
+    git_revision: str | None = None
+    tool_version: str = ""
+
+    @property
+    def where(self) -> str:
+        return "+".join(box.host.name for box in self.boxes)
+
+
+class Facts(Protocol):
+    """What the road needs of a host's facts; `fleet.facts.HostFacts` is one."""
+
+    @property
+    def home(self) -> str | None: ...
+
+    @property
+    def memory_total_bytes(self) -> int | None: ...
+
+    @property
+    def memory_available_bytes(self) -> int | None: ...
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """The edge: made by the composition root, or by a test."""
+
+    open_runtime: Callable[[Profile, Host], Runtime]
+    open_target: Callable[[str, str, Claims, Secret | None], Target]
+    read_facts: Callable[[Host], Any]
+    lock: Callable[[Host, str, str, bool], AbstractContextManager[Any]]
+    run_cell: Callable[[LoadTarget, Cell, Callable[[CellProgress], None], Callable[[], bool]], CellOutcome]
+    sweep_turn: Callable[[], AbstractContextManager[Any]]
+    gates: Mapping[str, Gate]
+    clock: Clock
+    sleep: Sleep
+
+
+@dataclass(slots=True, kw_only=True)
+class Rank:
+    """One rank of the engine while the road is travelled."""
+
+    index: int
+    box: Box
+    runtime: Runtime
+    facts: Any = None
+    facts_after: Any = None
+    placement: Placement | None = None
+    command: EngineCommand | None = None
+    spec: ServerSpec | None = None
+    server: Server | None = None
+    is_reused: bool = False
+    replaces: tuple[Server, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.box.host.name
+
+
+class Road:
+    """The state of one journey. `run` is the record so far; `save` writes it."""
+
+    def __init__(self, job: Job, tools: Tools, writer: RunWriter, observer: Observer, cancel: Cancel, run: RunRecord):
+        self.job = job
+        self.tools = tools
+        self.writer = writer
+        self.observer = observer
+        self.cancel = cancel
+        self.run = run
+        self.previous: Mapping[str, StageRecord] = {
+            str(s["name"]): StageRecord.from_json(s) for s in run.stages if isinstance(s, Mapping)
+        }
+        self.done: list[StageRecord] = []
+        self.ranks: list[Rank] = []
+        self.target: Target | None = None
+        self.verdicts: list[GateRecord] = []
+        self.image_digest: str | None = None
+
+    @property
+    def where(self) -> str:
+        return self.job.where
+
+    @property
+    def head(self) -> Rank:
+        """Rank 0: the one that answers HTTP."""
+        return self.ranks[0]
+
+    def note(self, text: str, *, is_warning: bool = False) -> None:
+        """Say it and write it down."""
+        self.observer.on(Notice(where=self.where, text=text, is_warning=is_warning))
+        self.writer.append_event("notice", {"text": text, "warning": is_warning})
+
+    def save(self, **changes: Any) -> None:
+        """Change the record and write it."""
+        stages: Sequence[Any] = [s.as_json() for s in self._stages()]
+        self.run = replace(self.run, updated_at=utc_now(), stages=tuple(stages), **changes)
+        self.writer.write_run(self.run)
+
+    def _stages(self) -> list[StageRecord]:
+        """This attempt's stages, then what an earlier attempt knows of those not reached yet."""
+        seen = {s.name for s in self.done}
+        return [*self.done, *(s for name, s in self.previous.items() if name not in seen)]
