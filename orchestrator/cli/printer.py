@@ -1,0 +1,101 @@
+"""The only module that prints. stdout is the answer, stderr is progress; off a terminal no bars and no colour.
+
+`NO_COLOR` is honoured by rich. Text that came from outside (names, answers, log lines) is never read as markup.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+STYLES = {
+    "pass": "green",
+    "passed": "green",
+    "fail": "bold red",
+    "failed": "bold red",
+    "error": "red",
+    "unstable": "yellow",
+    "skip": "dim",
+    "skipped": "dim",
+    "interrupted": "yellow",
+}
+"""Colours of the verdict words; the word itself always stands there too."""
+
+
+class Printer:
+    """Writes for a person, or one JSON document for a program.
+
+    Args:
+        is_json: Progress still goes to stderr, the answer is one JSON document on stdout.
+        is_quiet: No progress at all.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_json: bool = False,
+        is_quiet: bool = False,
+        stdout: TextIO | None = None,
+        stderr: TextIO | None = None,
+    ) -> None:
+        self.is_json = is_json
+        self.is_quiet = is_quiet
+        self.out = Console(file=stdout or sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
+        self.err = Console(file=stderr or sys.stderr, highlight=False, soft_wrap=True, emoji=False, markup=False)
+
+    @property
+    def is_live(self) -> bool:
+        """stderr is a terminal that can redraw a line."""
+        return self.err.is_terminal and not self.is_quiet
+
+    def answer(self, text: str) -> None:
+        """A line of the answer."""
+        if not self.is_json:
+            self.out.print(text)
+
+    def document(self, value: Any) -> None:
+        """The answer as JSON, when asked for."""
+        if self.is_json:
+            self.out.file.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
+        """A table of the answer; columns in `right` are numbers."""
+        if self.is_json:
+            return
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for index, name in enumerate(head):
+            table.add_column(name, justify="right" if index in right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(styled(cell) for cell in row))
+        self.out.print(table)
+
+    def progress(self, text: str, *, status: str | None = None) -> None:
+        """A line of progress."""
+        if not self.is_quiet:
+            line = Text(text)
+            if status:
+                line = Text.assemble((f"{status:<11}", STYLES.get(status, "")), " ", text)
+            self.err.print(line)
+
+    def warning(self, text: str) -> None:
+        self.err.print(Text.assemble(("warning: ", "yellow"), text))
+
+    def error(self, text: str, hint: str | None = None) -> None:
+        """What went wrong, and on its own line what to do."""
+        first, *rest = text.splitlines() or [""]
+        self.err.print(Text.assemble(("error: ", "bold red"), first))
+        for line in rest:
+            self.err.print(Text(f"  {line}"))
+        if hint:
+            self.err.print(Text.assemble(("hint: ", "cyan"), hint))
+
+
+def styled(cell: str) -> Text:
+    """A verdict word in its colour, anything else as it is."""
+    return Text(cell, style=STYLES.get(cell, ""))
