@@ -95,6 +95,12 @@ class RuntimeFacts:
 
 
 OnPull = Callable[[PullProgress], None]
+IsCancelled = Callable[[], bool]
+
+
+def never() -> bool:
+    """The answer of who cannot be cancelled."""
+    return False
 
 
 class Runtime(Protocol):
@@ -145,8 +151,12 @@ class Runtime(Protocol):
         """The last lines of its log, stdout and stderr as they came, oldest first; `lines` <= 0: all."""
         ...
 
-    def follow(self, server_id: str, *, timeout_s: float) -> Iterator[str]:
-        """Log lines as they come, from the beginning, until the server ends or the deadline passes."""
+    def follow(self, server_id: str, *, timeout_s: float, is_cancelled: IsCancelled = never) -> Iterator[str]:
+        """Log lines as they come, from the beginning, until the server ends, the deadline passes or it is cancelled.
+
+        `is_cancelled` is asked at least once a second, lines or not: a follower in a thread can always be ended.
+        A server that is gone has no lines.
+        """
         ...
 
     def stop(self, server_id: str, *, grace_s: float = 30.0) -> None:

@@ -1,0 +1,379 @@
+"""Servers as containers of a host's Docker Engine, local or over our own SSH connection."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import requests
+import tenacity
+import urllib3
+from docker import APIClient
+from docker.errors import APIError, DockerException, NotFound
+
+from orchestrator.deploy import refusals
+from orchestrator.deploy.container import (
+    GpuRoad,
+    container_body,
+    digest_of,
+    gpu_road,
+    listed_server,
+    mount_source,
+    server_of,
+)
+from orchestrator.deploy.dial import Dial, DialAdapter, dial_host, dial_tcp, dial_unix, read_until
+from orchestrator.deploy.layers import LayerTally
+from orchestrator.deploy.lines import LineSplitter, split_log
+from orchestrator.deploy.runtime import (
+    LABEL_RUN,
+    IsCancelled,
+    OnPull,
+    RuntimeFacts,
+    Server,
+    ServerSpec,
+    never,
+)
+from orchestrator.errors import ImageMissing, RuntimeFailure, RuntimeUnavailable
+from orchestrator.fleet.host import Host
+from orchestrator.profile.model import PullPolicy
+from orchestrator.values import Clock, Secret, Sleep
+
+_SOCKET = "unix:///var/run/docker.sock"
+_FIRST_WORDS_VERSION = "1.40"  # any that the SDK speaks: the one real question then is which version the engine has
+_CALL_S = 120.0
+_PULL_ATTEMPTS = 4
+
+
+class _PassingPullError(ImageMissing):
+    """A pull that failed for a reason that may be over in a moment."""
+
+
+class DockerRuntime:
+    """A `Runtime` over one Docker Engine.
+
+    Nothing is asked of the host before the first call; connections and the API version are kept from then on.
+
+    Args:
+        host: Where the engine is; a local host is reached by its socket, another one by `docker system dial-stdio`.
+        docker_host: `DOCKER_HOST` for a local host; None takes the environment's.
+    """
+
+    def __init__(
+        self, host: Host, *, docker_host: str | None = None, clock: Clock = time.monotonic, sleep: Sleep = time.sleep
+    ) -> None:
+        self._host = host
+        self._docker_host = docker_host
+        self._clock = clock
+        self._sleep = sleep
+        self._lock = threading.RLock()
+        self._kept_client: APIClient | None = None
+        self._kept_road: GpuRoad | None = None
+        self._digests: dict[str, str | None] = {}
+
+    def facts(self) -> RuntimeFacts:
+        """What the engine says of itself; see `Runtime.facts`."""
+        with self._asking("describe itself"):
+            engine = self._client().info()
+        return RuntimeFacts(
+            kind="docker",
+            version=engine["ServerVersion"],
+            has_gpu=self._gpus(engine) is not GpuRoad.NONE,
+            storage_driver=engine.get("Driver"),
+            data_root=engine.get("DockerRootDir"),
+        )
+
+    def image_digest(self, image: str) -> str | None:
+        """See `Runtime.image_digest`."""
+        with self._asking(f"look for {image}"):
+            try:
+                inspected = self._client().inspect_image(image)  # type: ignore[no-untyped-call]
+                return digest_of(inspected, image)
+            except NotFound:
+                return None
+
+    def pull(self, image: str, policy: PullPolicy, on_progress: OnPull) -> str:
+        """See `Runtime.pull`. A registry that stumbles (time-out, reset, 5xx) is asked four times in all."""
+        present = self.image_digest(image)
+        is_pinned = "@sha256:" in image
+        if present is not None and (policy is not PullPolicy.ALWAYS or is_pinned):
+            return present
+        if policy is PullPolicy.NEVER:
+            raise ImageMissing(
+                f"{self._host.name}: {image} is not on the host and `pull: never` is set",
+                hint=f"`docker pull {image}` there, or set `pull: missing`",
+            )
+        self._pull_patiently(image, on_progress)
+        pulled = self.image_digest(image)
+        if pulled is None:
+            raise ImageMissing(f"{self._host.name}: {image} was pulled and is not there")
+        return pulled
+
+    def find(self, *, label: tuple[str, str] | None = None, name: str | None = None) -> tuple[Server, ...]:
+        """See `Runtime.find`."""
+        if name is not None:
+            named = self._named(name)
+            return (named,) if named is not None and _bears(named, label) else ()
+        key, value = label or (LABEL_RUN, "")
+        wanted = f"{key}={value}" if value else key
+        with self._asking("list its containers"):
+            listed = self._client().containers(all=True, filters={"label": [wanted]})
+        servers = (self.get(one["Id"]) for one in listed)
+        return tuple(server for server in servers if server is not None)
+
+    def foreign(self) -> tuple[Server, ...]:
+        """See `Runtime.foreign`; image digests and times are not asked for."""
+        with self._asking("list its containers"):
+            listed = self._client().containers()
+        servers = (listed_server(one) for one in listed)
+        return tuple(server for server in servers if not server.is_ours)
+
+    def start(self, spec: ServerSpec) -> Server:
+        """See `Runtime.start`."""
+        if LABEL_RUN not in spec.labels:
+            raise RuntimeFailure(f"{self._host.name}: {spec.name} has no {LABEL_RUN} label: it could never be stopped")
+        body = container_body(spec, home=self._prepare_mounts(spec), gpus=self._gpus_for(spec))
+        client = self._client()
+        with self._asking(f"start {spec.name}"):
+            try:
+                created = client.create_container_from_config(body, name=spec.name)["Id"]  # type: ignore[no-untyped-call]
+            except APIError as error:
+                raise self._start_refused(spec, error) from error
+            try:
+                client.start(created)
+            except BaseException as error:
+                self._discard(created)
+                if isinstance(error, APIError):
+                    raise self._start_refused(spec, error) from error
+                raise
+        server = self.get(created)
+        if server is None:
+            raise RuntimeFailure(f"{self._host.name}: {spec.name} vanished as soon as it was started")
+        return server
+
+    def get(self, server_id: str) -> Server | None:
+        """See `Runtime.get`."""
+        with self._asking(f"look at {server_id[:12]}"):
+            try:
+                inspected = self._client().inspect_container(server_id)
+            except NotFound:
+                return None
+            return server_of(inspected, self._digest_by_id(inspected["Image"], inspected["Config"]["Image"]))
+
+    def log_tail(self, server_id: str, lines: int) -> tuple[str, ...]:
+        """See `Runtime.log_tail`."""
+        with self._asking(f"read the log of {server_id[:12]}"):
+            try:
+                log: bytes = self._client().logs(server_id, tail=lines if lines > 0 else "all")
+            except NotFound:
+                return ()
+        kept = split_log(log)
+        return kept[-lines:] if lines > 0 else kept
+
+    def follow(self, server_id: str, *, timeout_s: float, is_cancelled: IsCancelled = never) -> Iterator[str]:
+        """See `Runtime.follow`. Each follower has a connection of its own."""
+        end_s = self._clock() + timeout_s
+        version = self._client().api_version
+        path = f"/v{version}/containers/{quote(server_id, safe='')}/logs?follow=1&stdout=1&stderr=1&tail=all"
+        splitter = LineSplitter()
+        with self._asking(f"follow the log of {server_id[:12]}"):
+            try:
+                for frame in read_until(self._dial(), path, lambda: is_cancelled() or self._clock() >= end_s):
+                    yield from splitter.feed(frame)
+            except FileNotFoundError:
+                return
+        yield from splitter.flush()
+
+    def stop(self, server_id: str, *, grace_s: float = 30.0) -> None:
+        """See `Runtime.stop`.
+
+        Raises:
+            RuntimeFailure: The container does not bear gate0's label.
+        """
+        if self._is_there_and_ours(server_id):
+            with self._asking(f"stop {server_id[:12]}"), _gone_is_fine():
+                self._client().stop(server_id, timeout=max(0, round(grace_s)))
+
+    def remove(self, server_id: str) -> None:
+        """See `Runtime.remove`; what still runs is killed.
+
+        Raises:
+            RuntimeFailure: The container does not bear gate0's label.
+        """
+        if self._is_there_and_ours(server_id):
+            with self._asking(f"remove {server_id[:12]}"), _gone_is_fine():
+                self._client().remove_container(server_id, v=True, force=True)
+
+    def close(self) -> None:
+        """Close the connections; the host stays open."""
+        with self._lock:
+            client, self._kept_client = self._kept_client, None
+        if client is not None:
+            client.close()
+
+    def _client(self) -> APIClient:
+        with self._lock:
+            if self._kept_client is None:
+                adapter = DialAdapter(self._dial())
+                with self._asking("answer"):
+                    version = _new_client(adapter, _FIRST_WORDS_VERSION).version(api_version=False)["ApiVersion"]
+                    self._kept_client = _new_client(adapter, version)
+            return self._kept_client
+
+    def _dial(self) -> Dial:
+        if not self._host.is_local:
+            return dial_host(self._host)
+        address = self._docker_host or os.environ.get("DOCKER_HOST") or _SOCKET
+        parts = urlsplit(address)
+        if parts.scheme == "unix":
+            return dial_unix(parts.path)
+        if parts.scheme == "tcp" and parts.hostname and not os.environ.get("DOCKER_TLS_VERIFY"):
+            return dial_tcp(parts.hostname, parts.port or 2375)
+        raise RuntimeUnavailable(
+            f"{self._host.name}: DOCKER_HOST={address} cannot be used",
+            hint="unset it or use unix:// or plain tcp://; for another machine name it with `--on user@host`",
+        )
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """Turn whatever the SDK and the connection can raise into our errors, once."""
+        try:
+            yield
+        except APIError as error:
+            raise RuntimeFailure(f"{self._host.name}: docker could not {what}: {_words(error)}") from error
+        except (requests.ReadTimeout, TimeoutError) as error:
+            raise RuntimeUnavailable(
+                f"{self._host.name}: docker gave no answer when asked to {what}",
+                hint="on the host: `systemctl status docker`, `journalctl -u docker`",
+            ) from error
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._unreachable(error) from error
+        except DockerException as error:
+            raise RuntimeFailure(f"{self._host.name}: docker could not {what}: {error}") from error
+
+    def _unreachable(self, error: Exception) -> RuntimeUnavailable:
+        asked = self._host.run(("docker", "version", "--format", "{{.Server.Version}}"), timeout_s=20.0)
+        if asked.is_ok:
+            return RuntimeUnavailable(
+                f"{self._host.name}: the connection to docker broke: {error}",
+                hint="the daemon answers again: try again",
+            )
+        return refusals.engine_unreachable(self._host.name, asked.exit_code, asked.stderr)
+
+    def _pull_patiently(self, image: str, on_progress: OnPull) -> None:
+        attempts = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(_PULL_ATTEMPTS),
+            wait=tenacity.wait_exponential(multiplier=1, max=15),
+            retry=tenacity.retry_if_exception_type(_PassingPullError),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        for attempt in attempts:
+            with attempt:
+                self._pull_once(image, on_progress)
+
+    def _pull_once(self, image: str, on_progress: OnPull) -> None:
+        tally = LayerTally()
+        with self._asking(f"pull {image}"):
+            try:
+                for event in self._client().pull(image, stream=True, decode=True):
+                    if "error" in event:
+                        raise self._pull_refused(image, str(event["error"]))
+                    on_progress(tally.add(event))
+            except APIError as error:
+                raise self._pull_refused(image, _words(error)) from error
+
+    def _pull_refused(self, image: str, words: str) -> RuntimeFailure:
+        refused = refusals.pull_refused(self._host.name, image, words)
+        return _PassingPullError(refused.message, hint=refused.hint) if refusals.is_passing(words) else refused
+
+    def _start_refused(self, spec: ServerSpec, error: APIError) -> RuntimeFailure:
+        words = _words(error)
+        for value in spec.env.values():
+            if isinstance(value, Secret) and value.value:
+                words = words.replace(value.value, "***")
+        return refusals.start_refused(self._host.name, spec.name, error.status_code or 0, words)
+
+    def _discard(self, container_id: str) -> None:
+        with _gone_is_fine():
+            self._client().remove_container(container_id, v=True, force=True)
+
+    def _prepare_mounts(self, spec: ServerSpec) -> str:
+        """Make the folders under `~` as the user who owns them (Docker would make them as root); returns the home."""
+        if not any(mount.source.startswith("~") for mount in spec.mounts):
+            return ""
+        home = self._host.run(("sh", "-c", 'printf %s "$HOME"'), check=True).stdout
+        folders = tuple(mount_source(mount, home) for mount in spec.mounts if mount.source.startswith("~"))
+        # A source that is there already may be a file: `test -e` first.
+        script = 'for path; do [ -e "$path" ] || mkdir -p -- "$path" || exit; done'
+        self._host.run(("sh", "-c", script, "sh", *folders), check=True)
+        return home
+
+    def _gpus_for(self, spec: ServerSpec) -> GpuRoad:
+        if not spec.gpus:
+            return GpuRoad.NONE
+        with self._asking("describe itself"):
+            road = self._gpus(self._client().info())
+        if road is GpuRoad.NONE:
+            raise refusals.start_refused(
+                self._host.name, spec.name, 500, 'could not select device driver "" with capabilities: [[gpu]]'
+            )
+        return road
+
+    def _gpus(self, engine: Mapping[str, Any]) -> GpuRoad:
+        if self._kept_road is None:
+            hook = self._host.run(("sh", "-c", "command -v nvidia-container-runtime-hook"))
+            self._kept_road = gpu_road(engine, has_hook=hook.is_ok)
+        return self._kept_road
+
+    def _named(self, name: str) -> Server | None:
+        server = self.get(name)
+        # The API takes an id, or the beginning of one, wherever it takes a name.
+        return server if server is not None and server.name == name else None
+
+    def _digest_by_id(self, image_id: str, image: str) -> str | None:
+        if image_id not in self._digests:
+            try:
+                inspected = self._client().inspect_image(image_id)  # type: ignore[no-untyped-call]
+                self._digests[image_id] = digest_of(inspected, image)
+            except NotFound:
+                return None
+        return self._digests[image_id]
+
+    def _is_there_and_ours(self, server_id: str) -> bool:
+        server = self.get(server_id)
+        if server is not None and not server.is_ours:
+            raise RuntimeFailure(
+                f"{self._host.name}: {server.name} was not started by gate0 (no {LABEL_RUN} label)",
+                hint="gate0 stops and removes only what it started",
+            )
+        return server is not None
+
+
+def _new_client(adapter: DialAdapter, version: str) -> APIClient:
+    # With a version given the SDK opens no connection by itself, and its own transport is replaced before the first.
+    client = APIClient(base_url=_SOCKET, version=version, timeout=int(_CALL_S))
+    client.mount("http+docker://", adapter)
+    return client
+
+
+@contextmanager
+def _gone_is_fine() -> Iterator[None]:
+    """404: not there; 409: being removed by somebody else."""
+    try:
+        yield
+    except APIError as error:
+        if error.status_code not in (404, 409):
+            raise
+
+
+def _bears(server: Server, label: tuple[str, str] | None) -> bool:
+    return label is None or (label[0] in server.labels and label[1] in ("", server.labels[label[0]]))
+
+
+def _words(error: APIError) -> str:
+    return str(error.explanation or error).strip()
