@@ -1,7 +1,7 @@
 """One road: a profile on one host group, what is known of it so far, and the tools it travels with.
 
-The values are frozen; `Road` alone changes while it travels. Everything that touches the world comes in through `Tools`,
-so that the whole road runs in a test against fakes.
+The values are frozen; `Road` alone changes while it travels. Everything that touches the world comes in through
+`Tools`, so that the whole road runs in a test against fakes.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from orchestrator.deploy.runtime import Runtime, Server, ServerSpec
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
+from orchestrator.errors import Gate0Error
 from orchestrator.fleet.host import Host
 from orchestrator.gating.gate import Gate
 from orchestrator.gating.suite import Suite
@@ -24,6 +25,7 @@ from orchestrator.sweep.runner import CellOutcome, CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell, Workload
 from orchestrator.values import Clock, Json, Secret, Sleep, utc_now
 from orchestrator.wire.chat import Claims, Target
+from orchestrator.wire.probe import Capabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,21 +78,6 @@ class Job:
         return "+".join(box.host.name for box in self.boxes)
 
 
-class Facts(Protocol):
-    """What the road needs of a host's facts; `fleet.facts.HostFacts` is one."""
-
-    @property
-    def home(self) -> str | None: ...
-
-    @property
-    def memory_total_bytes(self) -> int | None: ...
-
-    @property
-    def memory_available_bytes(self) -> int | None: ...
-
-    def as_json(self) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
     """The edge: made by the composition root, or by a test."""
@@ -98,6 +85,7 @@ class Tools:
     open_runtime: Callable[[Profile, Host], Runtime]
     open_target: Callable[[str, str, Claims, Secret | None], Target]
     read_facts: Callable[[Host], Any]
+    memory_available: Callable[[Host], int | None]
     lock: Callable[[Host, str, str, bool], AbstractContextManager[Any]]
     run_cell: Callable[[LoadTarget, Cell, Callable[[CellProgress], None], Callable[[], bool]], CellOutcome]
     sweep_turn: Callable[[], AbstractContextManager[Any]]
@@ -130,7 +118,9 @@ class Rank:
 class Road:
     """The state of one journey. `run` is the record so far; `save` writes it."""
 
-    def __init__(self, job: Job, tools: Tools, writer: RunWriter, observer: Observer, cancel: Cancel, run: RunRecord):
+    def __init__(
+        self, job: Job, tools: Tools, *, writer: RunWriter, observer: Observer, cancel: Cancel, run: RunRecord
+    ) -> None:
         self.job = job
         self.tools = tools
         self.writer = writer
@@ -145,6 +135,9 @@ class Road:
         self.target: Target | None = None
         self.verdicts: list[GateRecord] = []
         self.image_digest: str | None = None
+        self.capabilities: Capabilities | None = None
+        self.memory_returned: dict[str, Json] = {}
+        self.error: Gate0Error | None = None
 
     @property
     def where(self) -> str:

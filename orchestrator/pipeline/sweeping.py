@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from orchestrator.figures.cell import cell_figures
 from orchestrator.pipeline.events import CellBegan, CellEnded, CellMoved
 from orchestrator.pipeline.road import Road
-from orchestrator.records.record import CellRecord, RequestRecord
+from orchestrator.records.store import StoredCell
 from orchestrator.sweep.runner import CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell
 from orchestrator.values import Json, digest
@@ -19,60 +19,81 @@ def cell_digest(cell: Cell, serving: Mapping[str, Json]) -> str:
     return digest({"load": cell.load_digest(), "serving": dict(serving)})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One cell and its place in the sweep."""
+
+    cell: Cell
+    digest: str
+    index: int
+    total: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.cell.workload.name}/{self.cell.id}"
+
+
 def sweep_cells(road: Road, load: LoadTarget, serving: Mapping[str, Json]) -> tuple[int, int]:
     """Run all cells of all workloads; returns `(measured, kept)` counts."""
     cells = [cell for workload in road.job.workloads for cell in workload.cells()]
     measured = kept = 0
     for index, cell in enumerate(cells):
         road.cancel.check()
-        wanted = cell_digest(cell, serving)
+        turn = _Turn(cell=cell, digest=cell_digest(cell, serving), index=index, total=len(cells))
         found = road.writer.find_cell(cell.workload.name, cell.id)
-        if found is not None and found.cell.digest == wanted and found.cell.status == "measured":
+        if found is not None and found.cell.digest == turn.digest and found.cell.status == "measured":
             kept += 1
-            _tell_end(road, found.cell, found.requests, index, len(cells), "kept from an earlier attempt: ")
-            continue
-        _run_one(road, load, cell, wanted, index, len(cells))
-        measured += 1
+            _tell_end(road, turn, found, prefix="kept from an earlier attempt: ")
+        else:
+            measured += 1
+            _tell_end(road, turn, _measure(road, load, turn), prefix="")
     return measured, kept
 
 
-def _run_one(road: Road, load: LoadTarget, cell: Cell, wanted: str, index: int, total: int) -> None:
-    road.observer.on(CellBegan(where=road.where, cell=f"{cell.workload.name}/{cell.id}", index=index, total=total))
+def _measure(road: Road, load: LoadTarget, turn: _Turn) -> StoredCell:
+    place = {"where": road.where, "cell": turn.name, "index": turn.index, "total": turn.total}
 
     def show(progress: CellProgress) -> None:
-        road.observer.on(
-            CellMoved(
-                where=road.where,
-                cell=f"{cell.workload.name}/{cell.id}",
-                index=index,
-                total=total,
-                share=progress.share,
-                text=progress.text,
-            )
+        moved = CellMoved(
+            where=road.where,
+            cell=turn.name,
+            index=turn.index,
+            total=turn.total,
+            share=progress.share,
+            text=progress.text,
         )
+        road.observer.on(moved)
 
     with road.tools.sweep_turn():
-        outcome = road.tools.run_cell(load, cell, show, road.cancel.is_set)
+        road.cancel.check()
+        road.observer.on(CellBegan(where=road.where, cell=turn.name, index=turn.index, total=turn.total))
+        road.writer.append_event("cell", place)
+        outcome = road.tools.run_cell(load, turn.cell, show, road.cancel.is_set)
     road.cancel.check()
-    record = replace(outcome.record, digest=wanted, is_ungated=road.run.is_ungated)
+    record = replace(outcome.record, digest=turn.digest, is_ungated=road.run.is_ungated)
     road.writer.write_cell(record, outcome.requests)
     road.save()
-    _tell_end(road, record, outcome.requests, index, total, "")
+    return StoredCell(cell=record, requests=outcome.requests)
 
 
-def _tell_end(
-    road: Road, cell: CellRecord, requests: tuple[RequestRecord, ...], index: int, total: int, prefix: str
-) -> None:
-    figures = cell_figures(cell, requests)
-    rate = figures.output_tok_per_s
-    first = figures.ttft_ms.p50
+def _tell_end(road: Road, turn: _Turn, stored: StoredCell, *, prefix: str) -> None:
+    ended = CellEnded(
+        where=road.where, cell=stored.cell, index=turn.index, total=turn.total, text=prefix + cell_words(stored)
+    )
+    road.observer.on(ended)
+
+
+def cell_words(stored: StoredCell) -> str:
+    """A finished cell in one line, with what makes it invalid or different."""
+    cell, figures = stored.cell, cell_figures(stored.cell, stored.requests)
+    rate, first = figures.output_tok_per_s, figures.ttft_ms.p50
     parts = [
         f"{rate.mean:.1f} tok/s" if rate else "no rate",
         f"first token {first / 1000:.2f} s" if first is not None else "no first token",
         f"{figures.good}/{figures.requests} good",
+        *(f"{count} failed: {name}" for name, count in figures.failures.items()),
+        *(f"invalid: {g.get('name')}: {g.get('message')}" for g in cell.guards),
     ]
-    parts += [f"invalid: {g.get('name')}" for g in cell.guards]
     if cell.is_queueing:
         parts.append(f"queueing for {cell.slots} slots")
-    text = prefix + ", ".join(parts)
-    road.observer.on(CellEnded(where=road.where, cell=cell, index=index, total=total, text=text))
+    return ", ".join(parts)

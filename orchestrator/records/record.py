@@ -266,6 +266,7 @@ class RunRecord(_Plain):
     is_suite_unmodified: bool = False
     is_ungated: bool = False
     gates: Mapping[str, str] = field(default_factory=dict)
+    gates_digest: str | None = None
     workloads: tuple[str, ...] = ()
     stages: tuple[Mapping[str, Json], ...] = ()
     capabilities: Mapping[str, Json] = field(default_factory=dict)

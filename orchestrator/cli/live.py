@@ -1,0 +1,102 @@
+"""Events on the terminal: one line for what ended, and on a terminal one moving line a host for what is going on."""
+
+from __future__ import annotations
+
+import threading
+
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from orchestrator.cli.printer import Printer
+from orchestrator.pipeline.events import (
+    CellBegan,
+    CellEnded,
+    CellMoved,
+    Event,
+    GateBegan,
+    GateEnded,
+    Notice,
+    StageBegan,
+    StageEnded,
+    StageMoved,
+)
+
+
+class LiveView:
+    """An Observer that prints. Threads may call it at the same time."""
+
+    def __init__(self, printer: Printer) -> None:
+        self._printer = printer
+        self._lock = threading.Lock()
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._said: dict[str, str] = {}
+
+    def __enter__(self) -> LiveView:
+        if self._printer.is_live:
+            columns = (
+                TextColumn("{task.fields[where]}", style="cyan", markup=False),
+                BarColumn(bar_width=18),
+                TextColumn("{task.description}", markup=False),
+                TimeElapsedColumn(),
+            )
+            self._bars = Progress(*columns, console=self._printer.err, transient=True)
+            self._bars.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def on(self, event: Event) -> None:
+        with self._lock:
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
+        where = event.where
+        match event:
+            case StageBegan():
+                self._move(where, event.stage, None)
+            case StageMoved():
+                self._move(where, f"{event.stage}: {event.text}", event.share)
+            case StageEnded():
+                text = f"{where}: {event.stage}: {event.detail} ({event.duration_s:.1f} s)"
+                self._printer.progress(text, status=event.status)
+            case GateBegan():
+                self._move(where, f"gate {event.gate}: {event.title}", None)
+            case GateEnded():
+                gate = event.gate
+                self._printer.progress(f"{where}: gate {gate.name}: {gate.summary}", status=gate.status)
+                if gate.hint and gate.status in ("fail", "error", "unstable"):
+                    self._printer.progress(f"            {gate.hint}")
+            case CellBegan():
+                self._move(where, f"{event.index + 1}/{event.total} {event.cell}", event.index / event.total)
+            case CellMoved():
+                share = (event.index + event.share) / event.total
+                self._move(where, f"{event.index + 1}/{event.total} {event.cell}: {event.text}", share, is_cell=True)
+            case CellEnded():
+                place = f"{event.index + 1}/{event.total} {event.cell.workload}/{event.cell.id}"
+                self._printer.progress(f"{where}: {place}: {event.text}", status=None)
+            case Notice():
+                if event.is_warning:
+                    self._printer.warning(f"{where}: {event.text}")
+                else:
+                    self._printer.progress(f"{where}: {event.text}")
+            case _:
+                raise AssertionError(f"no line for {type(event).__name__}")
+
+    def _move(self, where: str, text: str, share: float | None, *, is_cell: bool = False) -> None:
+        if self._bars is None:
+            self._say_once(where, text, is_cell=is_cell)
+            return
+        task = self._tasks.get(where)
+        if task is None:
+            task = self._tasks[where] = self._bars.add_task("", total=1.0, where=where)
+        total = None if share is None else 1.0
+        self._bars.update(task, description=text[:160], completed=share or 0.0, total=total)
+
+    def _say_once(self, where: str, text: str, *, is_cell: bool) -> None:
+        """Off a terminal: a stage's words when they change in more than their figures, cells only when they end."""
+        words = "".join(c for c in text if not c.isdigit())
+        if not is_cell and self._said.get(where) != words and ":" in text:
+            self._said[where] = words
+            self._printer.progress(f"{where}: {text}")

@@ -1,0 +1,134 @@
+"""The gates stage's parts: run the suite, keep earlier verdicts, stop on a failed required gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from orchestrator.errors import RefusedError
+from orchestrator.gating.suite import GateResult, run_suite
+from orchestrator.pipeline.events import GateBegan, GateEnded
+from orchestrator.pipeline.road import Road
+from orchestrator.records.record import GateRecord, Guard
+from orchestrator.records.store import StoredRun
+from orchestrator.values import Json, digest
+
+AFTER_SWEEP = "coherence_after_sweep"
+
+
+def gate_server(road: Road, serving: Mapping[str, Json]) -> bool:
+    """Gate the server; True when all verdicts were kept from an earlier attempt.
+
+    Raises:
+        RefusedError: A required gate failed, or could not tell, and `--ungated` was not given.
+    """
+    identity = digest(dict(serving))
+    kept = _kept(road, identity)
+    if kept is None:
+        _run(road, identity)
+    else:
+        road.verdicts = kept
+        for record in kept:
+            road.observer.on(GateEnded(where=road.where, gate=record))
+    _refuse(road)
+    return kept is not None
+
+
+def regate_after_sweep(road: Road) -> None:
+    """Ask the coherence questions again: a server that broke under load makes its cells invalid.
+
+    Raises:
+        RefusedError: The answers were right before the sweep and are wrong after it.
+    """
+    before = next((g for g in road.verdicts if g.name == "coherence"), None)
+    if before is None or before.status != "pass":
+        return
+    suite = road.job.suite.only("coherence")
+    (result,) = run_suite(suite, _target(road), gates=road.tools.gates, is_cancelled=road.cancel.is_set)
+    record = replace(_record(result), name=AFTER_SWEEP)
+    road.verdicts.append(record)
+    road.writer.write_gate(record)
+    road.observer.on(GateEnded(where=road.where, gate=record))
+    road.save(gates=_statuses(road))
+    if record.status in ("fail", "error"):
+        _mark_cells(road, record)
+        raise RefusedError(f"{road.where}: the answers make no sense any more after the sweep: {record.summary}")
+
+
+def _run(road: Road, identity: str) -> None:
+    road.verdicts = []
+
+    def began(name: str, title: str) -> None:
+        road.observer.on(GateBegan(where=road.where, gate=name, title=title))
+
+    def ended(result: GateResult) -> None:
+        record = _record(result)
+        road.verdicts.append(record)
+        road.writer.write_gate(record)
+        road.observer.on(GateEnded(where=road.where, gate=record))
+        road.save(gates=_statuses(road))
+
+    run_suite(
+        road.job.suite,
+        _target(road),
+        gates=road.tools.gates,
+        on_begin=began,
+        on_end=ended,
+        is_cancelled=road.cancel.is_set,
+    )
+    road.cancel.check()
+    road.save(gates=_statuses(road), gates_digest=identity)
+
+
+def _kept(road: Road, identity: str) -> list[GateRecord] | None:
+    if road.run.gates_digest != identity:
+        return None
+    found = [road.writer.find_gate(name) for name in road.job.suite.gate_names()]
+    whole = [g for g in found if g is not None and g.status != "error"]
+    return whole if len(whole) == len(found) else None
+
+
+def _refuse(road: Road) -> None:
+    stopping = [g for g in road.verdicts if g.is_required and g.status in ("fail", "error")]
+    if not stopping:
+        return
+    names = ", ".join(g.name for g in stopping)
+    if road.job.options.ungated:
+        road.save(is_ungated=True)
+        road.note(f"going on although {names} did not pass: every figure is marked ungated", is_warning=True)
+        return
+    raise RefusedError(
+        f"{road.where}: {names} did not pass: {stopping[0].summary}",
+        hint=stopping[0].hint or "`--ungated` sweeps all the same and marks every figure",
+    )
+
+
+def _mark_cells(road: Road, record: GateRecord) -> None:
+    guard = Guard(name=AFTER_SWEEP, message=record.summary).as_json()
+    for stored in StoredRun(run=road.run, directory=road.writer.directory).cells():
+        road.writer.write_cell(replace(stored.cell, guards=(*stored.cell.guards, guard)), stored.requests)
+
+
+def _record(result: GateResult) -> GateRecord:
+    verdict = result.verdict
+    return GateRecord(
+        name=result.name,
+        status=verdict.status.value,
+        summary=verdict.summary,
+        is_required=result.is_required,
+        measured=dict(verdict.measured),
+        evidence=tuple(verdict.evidence),
+        params=dict(result.params),
+        hint=verdict.hint,
+        started_at=result.started_at,
+        duration_s=result.duration_s,
+    )
+
+
+def _statuses(road: Road) -> dict[str, str]:
+    return {g.name: g.status for g in road.verdicts}
+
+
+def _target(road: Road):  # type: ignore[no-untyped-def]
+    assert road.target is not None
+    return road.target

@@ -1,0 +1,352 @@
+"""The road, stage by stage: `preflight -> pull -> start -> ready -> effective -> gates -> sweeps`, one function each.
+
+A stage reads and changes the Road and returns what it has to say. On `--resume` the stages that ask the box always run
+again (they are cheap, and the box may have changed); pull and start find their work done by digest; gates and sweeps
+keep what was finished under the same identity (`serving_identity`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from orchestrator.deploy.launch import display, docker_run_argv, server_spec
+from orchestrator.deploy.preflight import Preflight, judge
+from orchestrator.deploy.readiness import ReadyProgress, first_token_probe, wait_until_ready
+from orchestrator.deploy.runtime import LABEL_DIGEST, PullProgress, Server
+from orchestrator.engines.engine import EngineCommand, Placement
+from orchestrator.errors import InputError, RuntimeFailure, ServerDied
+from orchestrator.fleet.lines import gib
+from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
+from orchestrator.pipeline.events import StageMoved
+from orchestrator.pipeline.gating import gate_server, regate_after_sweep
+from orchestrator.pipeline.road import Rank, Road
+from orchestrator.pipeline.sweeping import sweep_cells
+from orchestrator.profile.model import GeneratedKey
+from orchestrator.values import Json, digest
+from orchestrator.wire.probe import probe
+
+WATCH_PERIOD_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageOutcome:
+    """What a stage has to say. `is_skipped`: its work was found done."""
+
+    detail: str
+    output: Mapping[str, Json] = field(default_factory=dict)
+    is_skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A named piece of the road. `identity` gives what its result depends on."""
+
+    name: str
+    act: Callable[[Road], StageOutcome]
+    identity: Callable[[Road], Json]
+
+
+def preflight(road: Road) -> StageOutcome:
+    """Ask each host what it is and has, and refuse what cannot work before anything is started."""
+    _each(road, _look_at)
+    for rank in road.ranks:
+        _prepare(road, rank)
+    found = [(rank, _judge(road, rank)) for rank in road.ranks]
+    for rank, verdict in found:
+        for warning in verdict.warnings:
+            road.note(f"{rank.name}: {warning}", is_warning=True)
+    for rank, verdict in found:
+        verdict.raise_for(rank.name)
+        rank.replaces = verdict.replaces
+        for server in verdict.replaces:
+            road.note(f"{rank.name}: replaces {server.name} ({server.labels.get('dev.gate0.profile', 'gate0')})")
+    road.save(
+        hosts=tuple(_host_json(rank) for rank in road.ranks),
+        runtime=road.head.runtime.facts().kind,
+        command=tuple(display(docker_run_argv(rank.spec)) for rank in road.ranks if rank.spec),
+        added=tuple({"words": list(a.words), "reason": a.reason} for a in _command(road.head).added),
+    )
+    free = min((f for r in road.ranks if (f := r.facts.memory_available_bytes) is not None), default=None)
+    return StageOutcome(detail=f"{gib(free)} available" if free is not None else "host answers")
+
+
+def pull(road: Road) -> StageOutcome:
+    """Have the image on every host."""
+    profile = road.job.profile
+
+    def one(rank: Rank, road: Road) -> None:
+        def show(progress: PullProgress) -> None:
+            share = progress.done_bytes / progress.total_bytes if progress.total_bytes else None
+            text = f"{rank.name}: {progress.status}, {progress.layers_done}/{progress.layers} layers"
+            road.observer.on(StageMoved(where=road.where, stage="pull", text=text, share=share))
+
+        assert rank.spec is not None
+        before = rank.runtime.image_digest(rank.spec.image)
+        found = rank.runtime.pull(rank.spec.image, profile.pull, show)
+        digests[rank.index] = found
+        had[rank.index] = before == found
+
+    digests: dict[int, str] = {}
+    had: dict[int, bool] = {}
+    _each(road, one)
+    if len(set(digests.values())) > 1:
+        shown = ", ".join(f"{road.ranks[i].name} {d[:19]}" for i, d in sorted(digests.items()))
+        raise RuntimeFailure(
+            f"the hosts hold different images for {profile.image}: {shown}",
+            hint="pin the image by digest (`image: name@sha256:…`), or set `pull: always`",
+        )
+    road.image_digest = digests[0]
+    road.save(image=profile.image, image_digest=road.image_digest)
+    here = all(had.values())
+    return StageOutcome(
+        detail=f"{'already there' if here else 'pulled'}, {road.image_digest[:19]}",
+        output={"image_digest": road.image_digest},
+        is_skipped=here,
+    )
+
+
+def start(road: Road) -> StageOutcome:
+    """Start each rank, or find that the same digest runs already; replace only what gate0 owns."""
+    identity = server_identity(road)
+
+    def one(rank: Rank, road: Road) -> None:
+        assert rank.spec is not None
+        spec = replace(rank.spec, labels={**rank.spec.labels, LABEL_DIGEST: identity})
+        rank.spec = spec
+        same = _running_same(road, rank, identity)
+        if same is not None:
+            rank.server, rank.is_reused = same, True
+            return
+        for server in rank.replaces:
+            road.writer.write_text(f"replaced-{server.name}.log", "\n".join(rank.runtime.log_tail(server.id, 0)))
+            rank.runtime.stop(server.id)
+            rank.runtime.remove(server.id)
+        road.cancel.check()
+        rank.server = rank.runtime.start(spec)
+        road.writer.append_event("started", {"host": rank.name, "server": rank.server.id, "name": spec.name})
+
+    _each(road, one)
+    reused = all(rank.is_reused for rank in road.ranks)
+    detail = "the same digest runs already" if reused else f"started {road.head.spec.name if road.head.spec else ''}"
+    return StageOutcome(detail=detail, output={"server_digest": identity}, is_skipped=reused)
+
+
+def ready(road: Road) -> StageOutcome:
+    """Wait for the first token from the right model, and say meanwhile what the engine is doing."""
+    job, head = road.job, road.head
+    server = _server(head)
+    url = base_url(road)
+    road.target = road.tools.open_target(url, road.run.served_name, claims_of(job, None), job.api_key)
+    road.save(base_url=url)
+
+    def show(progress: ReadyProgress) -> None:
+        text = f"{head.name}: {progress.text}"
+        road.observer.on(StageMoved(where=road.where, stage="ready", text=text, share=progress.share))
+
+    with _Watch(road) as watch:
+        found = wait_until_ready(
+            head.runtime,
+            server.id,
+            first_token_probe(road.target),
+            traits=job.engine.traits,
+            deadline_s=job.profile.ready.timeout_s,
+            stall_s=job.profile.ready.stall_s,
+            on_progress=show,
+            clock=road.tools.clock,
+            sleep=road.tools.sleep,
+            is_cancelled=lambda: road.cancel.is_set() or watch.has_death,
+        )
+    road.cancel.check()
+    detail = f"first token after {found.elapsed_s:.1f} s"
+    return StageOutcome(detail=detail, output={"elapsed_s": found.elapsed_s, "stages": list(found.stages)})
+
+
+def effective(road: Road) -> StageOutcome:
+    """Ask the server what it is: version, slots, context, and which fields it takes."""
+    assert road.target is not None
+    found = probe(road.target, road.job.engine.traits)
+    claims = claims_of(road.job, found)
+    road.target = road.tools.open_target(base_url(road), road.run.served_name, claims, road.job.api_key)
+    source = "server" if claims.slots_verified else "declared" if claims.slots is not None else "unknown"
+    road.save(capabilities=found.as_json(), engine_version=found.version, slots=claims.slots, slots_source=source)
+    road.capabilities = found
+    declared = road.job.profile.serve.max_num_seqs
+    if claims.slots_verified and declared is not None and claims.slots != declared:
+        road.note(f"declared max_num_seqs {declared}, the server runs {claims.slots} at once", is_warning=True)
+    words = [f"{road.job.engine.name} {found.version or 'of unknown version'}"]
+    words.append(f"{claims.slots} slots ({source})" if claims.slots is not None else "slots unknown")
+    if claims.max_model_len is not None:
+        words.append(f"{claims.max_model_len} tokens of context")
+    return StageOutcome(detail=", ".join(words))
+
+
+def gates(road: Road) -> StageOutcome:
+    """Gate 0. Verdicts of an earlier attempt stand when nothing they depend on has changed."""
+    kept = gate_server(road, serving_identity(road))
+    counts = {s: sum(g.status == s for g in road.verdicts) for s in ("pass", "unstable", "fail", "error", "skip")}
+    detail = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+    return StageOutcome(detail=detail, is_skipped=kept)
+
+
+def sweeps(road: Road) -> StageOutcome:
+    """The measurement, cell by cell, then the coherence questions once more."""
+    measured, kept = sweep_cells(road, load_target(road), serving_identity(road))
+    if measured:
+        regate_after_sweep(road)
+    detail = f"{measured} cells measured" + (f", {kept} kept from an earlier attempt" if kept else "")
+    return StageOutcome(detail=detail, is_skipped=measured == 0)
+
+
+def _serving(road: Road) -> Json:
+    return serving_identity(road)
+
+
+def server_identity(road: Road) -> str:
+    """Identity of the running server: what is declared, the image's digest, the words and the environment's names."""
+    return digest(
+        {
+            "declared": road.job.digest,
+            "image": road.image_digest,
+            "argv": [list(rank.spec.command) for rank in road.ranks if rank.spec],
+            "env": sorted(road.job.env),
+        }
+    )
+
+
+DEPLOY = (
+    Stage(name="preflight", act=preflight, identity=lambda road: {"profile": road.job.digest, "where": road.where}),
+    Stage(
+        name="pull", act=pull, identity=lambda road: {"image": road.job.profile.image, "pull": road.job.profile.pull}
+    ),
+    Stage(name="start", act=start, identity=server_identity),
+    Stage(name="ready", act=ready, identity=server_identity),
+    Stage(name="effective", act=effective, identity=server_identity),
+)
+GATES = Stage(name="gates", act=gates, identity=_serving)
+SWEEPS = Stage(
+    name="sweeps",
+    act=sweeps,
+    identity=lambda road: {
+        "serving": serving_identity(road),
+        "cells": [cell.load_digest() for w in road.job.workloads for cell in w.cells()],
+    },
+)
+
+
+def _look_at(rank: Rank, road: Road) -> None:
+    rank.facts = road.tools.read_facts(rank.box.host)
+
+
+def _prepare(road: Road, rank: Rank) -> None:
+    job = road.job
+    master = road.ranks[0].box
+    rank.placement = Placement(
+        rank=rank.index,
+        nodes=len(road.ranks),
+        address=rank.box.link_address or rank.box.host.address,
+        master_address=master.link_address or master.host.address,
+        total_bytes=rank.facts.memory_total_bytes,
+        free_bytes=rank.facts.memory_available_bytes,
+    )
+    rank.command = job.engine.command(job.profile, rank.placement)
+    env = dict(job.env)
+    if job.api_key is not None and rank.command.api_key_env is not None:
+        env[rank.command.api_key_env] = job.api_key
+    wants = job.profile.container.gpus
+    has_gpu = rank.runtime.facts().has_gpu
+    if wants == "all" and not has_gpu:
+        raise InputError(
+            f"{rank.name}: the profile asks for `gpus: all`, the host's Docker has no GPU runtime",
+            hint="install nvidia-container-toolkit on the host, or set `container.gpus: auto`",
+        )
+    rank.spec = server_spec(
+        job.profile,
+        rank.command,
+        rank=rank.index,
+        run_id=road.run.id,
+        digest=job.digest,
+        env=env,
+        gpus=has_gpu and wants != "none",
+        home=rank.facts.home or "/root",
+    )
+
+
+def _judge(road: Road, rank: Rank) -> Preflight:
+    assert rank.command is not None
+    assert rank.spec is not None
+    return judge(
+        road.job.profile,
+        rank.command,
+        rank.spec,
+        facts=rank.facts,
+        existing=rank.runtime.find() + rank.runtime.find(name=rank.spec.name),
+        foreign=rank.runtime.foreign(),
+    )
+
+
+def _running_same(road: Road, rank: Rank, identity: str) -> Server | None:
+    if isinstance(road.job.profile.serve.api_key, GeneratedKey):
+        return None  # a fresh key needs a fresh server
+    same = rank.runtime.find(label=(LABEL_DIGEST, identity))
+    return next((s for s in same if s.is_running), None)
+
+
+def _command(rank: Rank) -> EngineCommand:
+    assert rank.command is not None
+    return rank.command
+
+
+def _server(rank: Rank) -> Server:
+    assert rank.server is not None
+    return rank.server
+
+
+def _host_json(rank: Rank) -> dict[str, Json]:
+    return {"name": rank.name, "address": rank.box.host.address, "rank": rank.index, "before": rank.facts.as_json()}
+
+
+def _each(road: Road, act: Callable[[Rank, Road], None]) -> None:
+    """Do it on all ranks at the same time; the first error in rank order is raised once all have ended."""
+    if len(road.ranks) == 1:
+        act(road.head, road)
+        return
+    with ThreadPoolExecutor(len(road.ranks)) as pool:
+        futures = [pool.submit(act, rank, road) for rank in road.ranks]
+    for future in futures:
+        future.result()
+
+
+class _Watch:
+    """Looks at the other ranks while rank 0 is waited for; a death there ends the wait."""
+
+    def __init__(self, road: Road) -> None:
+        self._road = road
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._look, args=(r,), daemon=True) for r in road.ranks[1:]]
+        self._error: ServerDied | None = None
+
+    @property
+    def has_death(self) -> bool:
+        return self._error is not None
+
+    def __enter__(self) -> _Watch:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        if self._error is not None:
+            raise self._error from exc
+
+    def _look(self, rank: Rank) -> None:
+        while not self._stop.wait(WATCH_PERIOD_S):
+            server = rank.runtime.get(_server(rank).id)
+            if server is None or not server.is_running:
+                self._error = death_of(rank, server, self._road.job.engine.traits.symptoms)
+                return
