@@ -145,6 +145,10 @@ class Target(Protocol):
         """Prometheus samples summed over labels by name (`vllm:prompt_tokens_total`), None when there are none."""
         ...
 
+    def metric_labels(self, name: str) -> tuple[Mapping[str, str], ...]:
+        """The label sets under which a metric stands (`vllm:cache_config_info` keeps its values there), () for none."""
+        ...
+
     def count_tokens(self, text: str) -> int | None:
         """How many tokens the server's own tokenizer makes of the text, None when it has no such endpoint."""
         ...
