@@ -1,0 +1,186 @@
+"""Prompts of an exact length in the server's own tokens, each with a fresh nonce in front.
+
+A prompt is `<nonce> <passage>`: six random words, then running text. The nonce stands first because a prefix cache
+compares from the first token on: a nonce at the end would leave the whole prompt cacheable. Passages are fitted once
+per length by asking the server how long a text is; nonces are then drawn until one has the same number of tokens as
+the one the fit was made with, so every prompt comes out exact. Where the server has no tokenizer endpoint a request
+with one output token tells the length; nonces are not tried out then (each try would be a prefill).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from orchestrator.errors import InputError, TargetError
+from orchestrator.sweep.passages import FILLERS, NONCE_WORDS, corpus
+from orchestrator.sweep.workload import Cell
+
+Count = Callable[[str], int | None]
+"""The whole prompt's tokens, template included, when the user's text is this; None: the server cannot tell."""
+
+WORDS_IN_NONCE = 6
+NONCE_TRIES = 20
+FIT_TRIES = 16
+HEAD_WORDS = 12
+TOK_PER_WORD = 1.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """How the server tells a text's length.
+
+    Attributes:
+        count: Asks the server.
+        is_cheap: A tokenizer endpoint, not a prefill.
+        overhead_tok: Tokens of the template around the user's text; None: unknown.
+    """
+
+    count: Count
+    is_cheap: bool
+    overhead_tok: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellPrompts:
+    """The texts of one cell, in the order they are sent: request k is `nonces[k]` before `passages[k % n]`.
+
+    `prompt_tok` is what the fit came to, None when the server tells no lengths.
+    """
+
+    passages: tuple[str, ...]
+    nonces: tuple[str, ...]
+    prompt_tok: int | None
+
+    def text(self, k: int) -> str:
+        return f"{self.nonces[k]} {self.passages[k % len(self.passages)]}"
+
+
+class PromptBook:
+    """Fits passages once per length, draws fresh nonces for every cell.
+
+    Args:
+        seed: Chooses the passages: the same seed and server give the same ones.
+        rng: Source of the nonces; the default is never the same twice.
+    """
+
+    def __init__(self, counter: Counter, *, seed: int, rng: random.Random | None = None) -> None:
+        self._counter = counter
+        self._seed = seed
+        self._rng = rng or random.SystemRandom()
+        self._fitted: dict[int, tuple[_Fit, ...]] = {}
+
+    def for_cell(self, cell: Cell, *, warmup: int = 0) -> CellPrompts:
+        """Prompts for `warmup` requests and then all repeats of the cell.
+
+        Raises:
+            InputError: The length asked for is less than template and nonce take.
+            TargetError: The server's counts make no sense.
+        """
+        if cell.prompt_tok not in self._fitted:
+            self._fitted[cell.prompt_tok] = self._fit_all(cell.prompt_tok)
+        fits = self._fitted[cell.prompt_tok]
+        needed = warmup + cell.requests_per_repeat * cell.workload.repeats
+        nonces = tuple(self._nonce(fits[k % len(fits)]) for k in range(needed))
+        return CellPrompts(passages=tuple(f.text for f in fits), nonces=nonces, prompt_tok=fits[0].prompt_tok)
+
+    def _fit_all(self, prompt_tok: int) -> tuple[_Fit, ...]:
+        variety = 8 if self._counter.is_cheap else 2
+        rng = random.Random(f"{self._seed}/{prompt_tok}")
+        words = corpus()
+        starts = [rng.randrange(len(words)) for _ in range(variety)]
+        return tuple(self._fit(prompt_tok, words[start:] + words[:start]) for start in starts)
+
+    def _fit(self, prompt_tok: int, words: Sequence[str]) -> _Fit:
+        nonce = draw_nonce(self._rng)
+        text = fit_passage(self._counter.count, prompt_tok, nonce=nonce, words=words)
+        head = " ".join(islice(text.split(" "), HEAD_WORDS))
+        head_tok = self._counter.count(f"{nonce} {head}") if self._counter.is_cheap else None
+        return _Fit(text=text, head=head, head_tok=head_tok, prompt_tok=self._counter.count(f"{nonce} {text}"))
+
+    def _nonce(self, fit: _Fit) -> str:
+        nonce = draw_nonce(self._rng)
+        if fit.head_tok is None:
+            return nonce
+        for _ in range(NONCE_TRIES):
+            if self._counter.count(f"{nonce} {fit.head}") == fit.head_tok:
+                break
+            nonce = draw_nonce(self._rng)
+        return nonce
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """A passage, its first words, and how many tokens those have behind the nonce of the fit."""
+
+    text: str
+    head: str
+    head_tok: int | None
+    prompt_tok: int | None
+
+
+def draw_nonce(rng: random.Random) -> str:
+    """Six words, 42 bits."""
+    return " ".join(rng.choice(NONCE_WORDS) for _ in range(WORDS_IN_NONCE))
+
+
+def fit_passage(count: Count, prompt_tok: int, *, nonce: str, words: Sequence[str]) -> str:
+    """Running text that makes `<nonce> <text>` exactly `prompt_tok` long where words allow it, never longer.
+
+    Searches on the number of words by the slope seen so far, then fills up with words of one token.
+
+    Raises:
+        InputError: Template and nonce alone are longer.
+        TargetError: The search does not close in (the count does not grow with the text).
+    """
+
+    def text_of(n: int) -> str:
+        return " ".join(words[i % len(words)] for i in range(n))
+
+    low, low_tok = 0, count(nonce)
+    if low_tok is None:
+        return text_of(max(1, round(prompt_tok / TOK_PER_WORD) - WORDS_IN_NONCE))
+    if low_tok >= prompt_tok:
+        raise InputError(
+            f"prompt_tokens {prompt_tok}: the chat template and the nonce alone take {low_tok}",
+            hint=f"ask for {low_tok + 16} tokens or more",
+        )
+    high: int | None = None
+    slope = TOK_PER_WORD
+    for _ in range(FIT_TRIES):
+        if low_tok == prompt_tok or (high is not None and high - low <= 1):
+            return _filled(count, text_of(low), prompt_tok - low_tok, nonce=nonce)
+        n = max(low + 1, low + int((prompt_tok - low_tok) / slope))
+        if high is not None:
+            n = min(n, high - 1)
+        tok = _counted(count, f"{nonce} {text_of(n)}")
+        if tok <= prompt_tok:
+            slope = max(0.1, (tok - low_tok) / (n - low)) if tok > low_tok else slope / 2
+            low, low_tok = n, tok
+        else:
+            high = n
+            slope = max(slope, (tok - low_tok) / (n - low))
+    return _filled(count, text_of(low), prompt_tok - low_tok, nonce=nonce)
+
+
+def _filled(count: Count, text: str, missing_tok: int, *, nonce: str) -> str:
+    if missing_tok == 0:
+        return text
+    have = _counted(count, f"{nonce} {text}")
+    goal = have + missing_tok
+    for filler in FILLERS * (1 + missing_tok // len(FILLERS)):
+        tok = _counted(count, f"{nonce} {text} {filler}")
+        if have < tok <= goal:
+            text, have = f"{text} {filler}", tok
+        if have == goal:
+            break
+    return text
+
+
+def _counted(count: Count, text: str) -> int:
+    tok = count(text)
+    if tok is None:
+        raise TargetError("the server stopped telling how many tokens a text has", hint="look at the server's log")
+    return tok
