@@ -22,6 +22,7 @@ from requests import PreparedRequest, Response
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 
+from orchestrator.deploy.watched import OverError, WatchedStream
 from orchestrator.fleet.host import ByteStream, Host
 
 Dial = Callable[[], ByteStream]
@@ -32,7 +33,6 @@ DIAL_STDIO = ("docker", "system", "dial-stdio")
 
 # sshd allows ten sessions on one connection (MaxSessions); commands and a log follower need some of them.
 _KEPT_CONNECTIONS = 4
-_LOOK_UP_S = 0.5
 _SEND_S = 60.0
 
 
@@ -105,14 +105,14 @@ def read_until(dial: Dial, path: str, is_over: Callable[[], bool]) -> Iterator[b
         FileNotFoundError: The daemon answered 404.
         OSError, urllib3.exceptions.HTTPError: The stream broke.
     """
-    connection = _DialConnection(lambda: _Watched(dial(), is_over))
+    connection = _DialConnection(lambda: WatchedStream(dial(), is_over))
     try:
         connection.request("GET", path, headers={"Host": "docker"}, preload_content=False)
         response = connection.getresponse()
         if response.status == 404:
             raise FileNotFoundError(path)
         yield from _frames(response)
-    except _OverError:
+    except OverError:
         return
     finally:
         connection.close()
@@ -124,36 +124,6 @@ def _frames(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         size = int.from_bytes(header[4:8], "big")
         if size:
             yield response.read(size)
-
-
-class _OverError(Exception):
-    """The reader was told to stop; no OSError, so that urllib3 lets it through."""
-
-
-class _Watched:
-    """A stream whose `recv` looks up now and then to ask whether it is still wanted."""
-
-    def __init__(self, stream: ByteStream, is_over: Callable[[], bool]) -> None:
-        self._stream = stream
-        self._is_over = is_over
-        stream.settimeout(_LOOK_UP_S)
-
-    def sendall(self, data: bytes) -> None:
-        self._stream.sendall(data)
-
-    def recv(self, size: int) -> bytes:
-        while not self._is_over():
-            try:
-                return self._stream.recv(size)
-            except TimeoutError:
-                continue
-        raise _OverError
-
-    def settimeout(self, seconds: float | None) -> None:
-        """The look-up interval stands."""
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 class _DialSocket:
