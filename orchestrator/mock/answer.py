@@ -233,7 +233,7 @@ def closing_events(ask: Ask, cached_tok: int, settings: MockSettings, fault: Fau
     """Finish chunk, usage chunk, `[DONE]`."""
     reason = "tool_calls" if ask.tool is not None else "length"
     choice: dict[str, Any] = {"index": 0, "finish_reason": reason}
-    choice |= {"delta": {}} if ask.is_chat else {"text": ""}
+    choice["delta" if ask.is_chat else "text"] = {} if ask.is_chat else ""
     finish = _chunk(ask.is_chat, [choice], settings)
     sent = 0 if fault is Fault.NO_TOKENS else ask.output_tok
     if settings.flavour is Flavour.LLAMACPP:
