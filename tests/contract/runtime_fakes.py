@@ -208,6 +208,7 @@ class FakeRuntime:
         end_s = time.monotonic() + timeout_s
         number, taken = next(self._numbers), 0
         with self._changed:
+            self._followers[number] = (server_id, taken)
             self._follows_begun += 1
         try:
             while True:
