@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import httptools
 import orjson
@@ -33,12 +33,12 @@ class MockConnection(asyncio.Protocol):
         self._stream: Stream | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         # Zero: the bytes leave inside `write`, so a chunk's own stamp is taken just before the kernel gets it.
-        transport.set_write_buffer_limits(high=0)
-        self._transport = transport
+        # uvloop's transports are no subclass of asyncio's: nothing here can be checked with isinstance.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=0)
         if self._settings.fault is Fault.REFUSE:
-            transport.abort()
+            self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._stream is not None:

@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import monotonic_ns
+from typing import cast
 from urllib.parse import urlsplit
 
 import httptools
@@ -164,9 +165,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=0)
-        self._transport = transport
+        # uvloop's transports are no subclass of asyncio's: nothing here can be checked with isinstance.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=0)
         self._is_usable = True
 
     def data_received(self, data: bytes) -> None:
