@@ -138,7 +138,7 @@ def _install_torch(pip_install: Callable[..., None]) -> None:
     try:
         pip_install(f"torch=={TORCH_VERSION}")
     except PartsError:
-        _say(f"the configured indexes have no torch {TORCH_VERSION}; trying {TORCH_INDEX}")
+        _say(f"torch {TORCH_VERSION} did not come from the configured indexes; trying {TORCH_INDEX}")
         pip_install(f"torch=={TORCH_VERSION}", "--extra-index-url", TORCH_INDEX)
 
 
