@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from orchestrator.engines.engine import MetricNames
 from orchestrator.profile.model import RuntimeKind
@@ -27,12 +28,12 @@ def claims_of(job: Job, found: Capabilities | None) -> Claims:
     serve, traits = job.profile.serve, job.engine.traits
     told = found.slots if found is not None else None
     length = found.max_model_len if found is not None else None
-    is_generic = job.engine.name in ("generic", "endpoint")
+    is_open = job.profile.engine in ("generic", "endpoint")
     return Claims(
         engine=job.engine.name,
         task=job.profile.task.value,
-        prefix_caching=serve.prefix_caching if serve.prefix_caching is not None else None if is_generic else True,
-        tools=serve.tool_call_parser is not None,
+        prefix_caching=serve.prefix_caching if serve.prefix_caching is not None else None if is_open else True,
+        tools=True if serve.tool_call_parser is not None else None if is_open else False,
         thinking=serve.thinking,
         speculative=serve.speculative is not None,
         max_model_len=serve.max_model_len if serve.max_model_len is not None else length,
@@ -108,15 +109,22 @@ def base_url(road: Road) -> str:
 
 def vantage_of(job: Job) -> str:
     """`local`, `tunnel`, `tailnet` or `lan`: from where the load will run."""
+    if job.profile.attach is not None:
+        return _vantage_of_address(urlsplit(job.profile.attach).hostname or "")
     host = job.boxes[0].host
     if host.is_local:
         return "local"
-    if job.profile.expose == "loopback":
-        return "tunnel"
+    return "tunnel" if job.profile.expose == "loopback" else _vantage_of_address(host.address)
+
+
+def _vantage_of_address(address: str) -> str:
     try:
-        return "tailnet" if ipaddress.ip_address(host.address) in TAILNET else "lan"
+        found = ipaddress.ip_address(address)
     except ValueError:
-        return "tailnet" if host.address.endswith(".ts.net") else "lan"
+        return "local" if address == "localhost" else "tailnet" if address.endswith(".ts.net") else "lan"
+    if found.is_loopback:
+        return "local"
+    return "tailnet" if found in TAILNET else "lan"
 
 
 def bracketed(address: str) -> str:

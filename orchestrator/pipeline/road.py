@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from orchestrator.deploy.runtime import Runtime, Server, ServerSpec
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
@@ -44,7 +45,7 @@ class Options:
     ungated: bool = False
     force: bool = False
     deploy_only: bool = False
-    gates_only: bool = False
+    is_gated: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,9 @@ class Job:
 
     @property
     def where(self) -> str:
+        """The host group's name; of an attached server its address."""
+        if self.profile.attach is not None:
+            return urlsplit(self.profile.attach).netloc or self.profile.attach
         return "+".join(box.host.name for box in self.boxes)
 
 
@@ -90,6 +94,7 @@ class Tools:
     run_cell: Callable[[LoadTarget, Cell, Callable[[CellProgress], None], Callable[[], bool]], CellOutcome]
     sweep_turn: Callable[[], AbstractContextManager[Any]]
     gates: Mapping[str, Gate]
+    engines: Mapping[str, Engine]
     clock: Clock
     sleep: Sleep
 

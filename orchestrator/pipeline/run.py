@@ -15,7 +15,7 @@ from orchestrator.errors import Gate0Error, Interrupted, RefusedError
 from orchestrator.pipeline.claims import vantage_of
 from orchestrator.pipeline.events import StageBegan, StageEnded
 from orchestrator.pipeline.road import Job, Rank, Road
-from orchestrator.pipeline.stages import DEPLOY, GATES, SWEEPS, Stage
+from orchestrator.pipeline.stages import ATTACH, DEPLOY, GATES, SWEEPS, Stage
 from orchestrator.records.record import RunRecord, RunStatus, StageRecord, StageStatus
 from orchestrator.values import digest, utc_now
 
@@ -46,8 +46,9 @@ def new_run(job: Job, run_id: str) -> RunRecord:
         image=profile.image,
         model=profile.model.display,
         served_name=profile.served_name or profile.model.display,
-        suite=job.suite.name,
-        is_suite_unmodified=profile.gates.is_unmodified,
+        suite=job.suite.name if job.options.is_gated else None,
+        is_suite_unmodified=job.suite.is_unmodified,
+        is_ungated=not job.options.is_gated,
         workloads=tuple(w.name for w in job.workloads),
     )
 
@@ -61,17 +62,18 @@ def resumed(run: RunRecord, job: Job) -> RunRecord:
         updated_at=utc_now(),
         invocation=job.invocation,
         workloads=tuple(w.name for w in job.workloads),
-        is_ungated=False,
+        is_ungated=not job.options.is_gated,
         error=None,
     )
 
 
 def stages_for(job: Job) -> tuple[Stage, ...]:
     """The visible tuple: what this job's road consists of, `collect` aside."""
-    options = job.options
-    if options.deploy_only:
-        return DEPLOY
-    return (*DEPLOY, GATES) if options.gates_only or not job.workloads else (*DEPLOY, GATES, SWEEPS)
+    way = ATTACH if job.profile.attach is not None else DEPLOY
+    if job.options.deploy_only:
+        return way
+    gates = (GATES,) if job.options.is_gated else ()
+    return (*way, *gates, SWEEPS) if job.workloads else (*way, *gates)
 
 
 def travel(road: Road) -> RunRecord:

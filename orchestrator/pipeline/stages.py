@@ -17,7 +17,7 @@ from orchestrator.deploy.preflight import Preflight, judge
 from orchestrator.deploy.readiness import ReadyProgress, first_token_probe, wait_until_ready
 from orchestrator.deploy.runtime import LABEL_DIGEST, PullProgress, Server
 from orchestrator.engines.engine import EngineCommand, Placement
-from orchestrator.errors import InputError, RuntimeFailure, ServerDied
+from orchestrator.errors import InputError, RuntimeFailure, ServerDied, TargetError
 from orchestrator.fleet.lines import gib
 from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
 from orchestrator.pipeline.events import StageMoved
@@ -26,7 +26,7 @@ from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
 from orchestrator.profile.model import GeneratedKey
 from orchestrator.values import Json, digest
-from orchestrator.wire.probe import probe
+from orchestrator.wire.probe import listed_models, probe
 
 WATCH_PERIOD_S = 2.0
 
@@ -164,14 +164,43 @@ def ready(road: Road) -> StageOutcome:
     return StageOutcome(detail=detail, output={"elapsed_s": found.elapsed_s, "stages": list(found.stages)})
 
 
+def reach(road: Road) -> StageOutcome:
+    """Find the attached server: it answers, and lists a model."""
+    url = base_url(road)
+    target = road.tools.open_target(
+        url, road.job.profile.served_name or "", claims_of(road.job, None), road.job.api_key
+    )
+    names = listed_models(target)
+    if names is None:
+        raise TargetError(f"{url} does not answer GET /v1/models", hint="is the address right, and is the server up?")
+    wanted = road.job.profile.served_name
+    if wanted is not None and wanted not in names:
+        raise InputError(f"{url} serves no {wanted!r}", hint=f"it lists: {', '.join(names) or 'nothing'}")
+    if wanted is None and not names:
+        raise TargetError(f"{url} lists no model", hint="name it with `--model`")
+    road.save(served_name=wanted or names[0], model=wanted or names[0], base_url=url)
+    road.target = road.tools.open_target(url, road.run.served_name, claims_of(road.job, None), road.job.api_key)
+    return StageOutcome(detail=f"serves {', '.join(names)}")
+
+
 def effective(road: Road) -> StageOutcome:
     """Ask the server what it is: version, slots, context, and which fields it takes."""
     assert road.target is not None
     found = probe(road.target, road.job.engine.traits)
+    known = road.tools.engines.get(found.engine)
+    if road.job.engine.name == "endpoint" and known is not None:
+        road.job = replace(road.job, engine=known)
+        found = probe(road.target, known.traits)
     claims = claims_of(road.job, found)
     road.target = road.tools.open_target(base_url(road), road.run.served_name, claims, road.job.api_key)
     source = "server" if claims.slots_verified else "declared" if claims.slots is not None else "unknown"
-    road.save(capabilities=found.as_json(), engine_version=found.version, slots=claims.slots, slots_source=source)
+    road.save(
+        engine=road.job.engine.name,
+        capabilities=found.as_json(),
+        engine_version=found.version,
+        slots=claims.slots,
+        slots_source=source,
+    )
     road.capabilities = found
     declared = road.job.profile.serve.max_num_seqs
     if claims.slots_verified and declared is not None and claims.slots != declared:
@@ -224,6 +253,10 @@ DEPLOY = (
     Stage(name="start", act=start, identity=server_identity),
     Stage(name="ready", act=ready, identity=server_identity),
     Stage(name="effective", act=effective, identity=server_identity),
+)
+ATTACH = (
+    Stage(name="reach", act=reach, identity=lambda road: {"url": road.job.profile.attach}),
+    Stage(name="effective", act=effective, identity=lambda road: {"url": road.job.profile.attach}),
 )
 GATES = Stage(name="gates", act=gates, identity=_serving)
 SWEEPS = Stage(

@@ -1,0 +1,123 @@
+"""A road without a host: what `check` and `sweep` do with a server that someone else started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from orchestrator.errors import InputError
+
+if TYPE_CHECKING:
+    from orchestrator.gating.suite import Suite
+    from orchestrator.pipeline.events import Cancel, Observer
+    from orchestrator.pipeline.road import Road
+    from orchestrator.profile.model import Profile
+    from orchestrator.records.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """What the command line says of the server. `suite` None: not gated, and marked so."""
+
+    url: str
+    model: str | None = None
+    engine: str | None = None
+    suite: str | None = None
+    gate_overrides: tuple[str, ...] = ()
+    max_model_len: int | None = None
+    slots: int | None = None
+    tools: bool | None = None
+    key_name: str | None = None
+    workloads: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+
+
+def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, quiet: bool) -> int:
+    """Reach it, gate it if asked, sweep it if asked, write the record."""
+    from orchestrator.cli import compose
+    from orchestrator.cli.commands.run import show_roads
+    from orchestrator.cli.live import LiveView
+    from orchestrator.cli.printer import Printer
+    from orchestrator.cli.signals import cancel_on_signals
+    from orchestrator.pipeline.campaign import exit_code
+    from orchestrator.pipeline.events import Cancel
+    from orchestrator.pipeline.run import travel
+    from orchestrator.records.store import Store
+
+    printer = Printer(is_json=as_json, is_quiet=quiet)
+    store, cancel = Store(compose.results_root(results)), Cancel()
+    with cancel_on_signals(cancel, printer), LiveView(printer) as view:
+        road = _road(attached, store=store, view=view, cancel=cancel)
+        travel(road)
+    show_roads(printer, store, [road])
+    return exit_code([road.error])
+
+
+def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -> Road:
+    from orchestrator.cli import compose
+    from orchestrator.pipeline.campaign import Turns
+    from orchestrator.pipeline.road import Options
+    from orchestrator.profile.digest import as_json
+
+    profile = attached_profile(attached)
+    job = compose.make_job(
+        profile,
+        resolved=as_json(profile),
+        text="",
+        boxes=(),
+        suite=_suite(attached),
+        workloads=compose.load_workloads(attached.workloads, attached.overrides),
+        options=Options(is_gated=attached.suite is not None),
+    )
+    return compose.make_road(job, compose.make_tools(Turns(together=False)), store=store, observer=view, cancel=cancel)
+
+
+def attached_profile(attached: Attached) -> Profile:
+    """The profile that the command line amounts to."""
+    from orchestrator.profile.model import ModelRef, Profile, SecretRef, Serve
+
+    url = attached.url.rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InputError(f"not a URL: {attached.url}", hint="give it as http://host:port/v1")
+    url = url if parts.path else f"{url}/v1"
+    name = "".join(c if c.isalnum() or c in "-." else "-" for c in parts.netloc)
+    return Profile(
+        name=f"endpoint-{name}",
+        engine=attached.engine or "endpoint",
+        title=f"server at {parts.netloc}",
+        model=ModelRef(repo=attached.model),
+        served_name=attached.model,
+        attach=url,
+        slots=attached.slots,
+        serve=Serve(
+            max_model_len=attached.max_model_len,
+            tool_call_parser="stated" if attached.tools else None,
+            api_key=SecretRef(name=attached.key_name) if attached.key_name else None,
+        ),
+    )
+
+
+def _suite(attached: Attached) -> Suite:
+    from orchestrator.gating.suite import load_gates, load_suite
+
+    params: dict[str, dict[str, object]] = {}
+    for word in attached.gate_overrides:
+        key, equals, value = word.partition("=")
+        gate, dot, param = key.partition(".")
+        if not (equals and dot and gate and param):
+            raise InputError(
+                f"cannot read --set {word}", hint="write it as GATE.PARAM=VALUE, as in coherence.at_once=2"
+            )
+        params.setdefault(gate, {})[param] = _parsed(value)
+    return load_suite(attached.suite or "quick", gates=load_gates()).changed(params=params)
+
+
+def _parsed(value: str) -> object:
+    import json
+
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return value

@@ -1,0 +1,94 @@
+"""`gate0 results`: list and show records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator.cli.options import json_option, results_option
+
+if TYPE_CHECKING:
+    from orchestrator.cli.printer import Printer
+    from orchestrator.report.tables import RunRow
+
+
+@click.group()
+def results() -> None:
+    """List and show records."""
+
+
+@results.command("list")
+@results_option
+@json_option
+def list_runs(*, results: str | None, as_json: bool) -> int:
+    """One line a run, oldest first; a record that cannot be read is a warning."""
+    from orchestrator.cli.compose import results_root
+    from orchestrator.cli.printer import Printer
+    from orchestrator.records.store import Store
+    from orchestrator.report.tables import run_row
+
+    printer = Printer(is_json=as_json)
+    good, bad = Store(results_root(results)).runs()
+    rows = [run_row(stored) for stored in good]
+    for broken in bad:
+        printer.warning(f"{broken.path}: {broken.reason}")
+    lines = [(r.run.id, r.run.status, r.verdict, str(len(r.points))) for r in rows]
+    printer.table(("run", "status", "gate 0", "points"), lines, right=(3,))
+    unreadable = [{"path": str(b.path), "reason": b.reason} for b in bad]
+    printer.document({"runs": [r.as_json() for r in rows], "unreadable": unreadable})
+    return 0
+
+
+@results.command("show")
+@click.argument("run")
+@click.option("--evidence", is_flag=True, help="what each gate sent and what came back")
+@results_option
+@json_option
+def show_run(*, run: str, evidence: bool, results: str | None, as_json: bool) -> int:
+    """Show RUN: an id, a unique part of one, a directory, or `latest`."""
+    from orchestrator.cli.compose import results_root
+    from orchestrator.cli.printer import Printer
+    from orchestrator.records.store import Store
+    from orchestrator.report.tables import run_row
+
+    printer = Printer(is_json=as_json)
+    stored = Store(results_root(results)).find(run)
+    row = run_row(stored)
+    for broken in stored.unreadable_cells():
+        printer.warning(f"{broken.path}: {broken.reason}")
+    _say(printer, row, with_evidence=evidence)
+    document = {"run": stored.run.as_json(), **row.as_json()}
+    if evidence:
+        document["evidence"] = [g.as_json() for g in row.gates]
+    printer.document(document)
+    return 0
+
+
+def _say(printer: Printer, row: RunRow, *, with_evidence: bool) -> None:
+    import json
+
+    from orchestrator.cli.tables import show_points
+    from orchestrator.report.text import duration
+
+    r = row.run
+    hosts = ", ".join(str(h.get("name")) for h in r.hosts)
+    printer.answer(f"{r.profile_title} ({r.profile_name})")
+    printer.answer(f"{r.engine} {r.engine_version or ''} on {hosts}: {r.status}, wall time {duration(r.duration_s)}")
+    printer.answer(f"image {r.image or r.runtime} {r.image_digest or ''}")
+    for line in r.command:
+        printer.answer(f"  {line}")
+    for stage in r.stages:
+        printer.answer(f"  {stage.get('name', ''):<10} {stage.get('status', ''):<12} {stage.get('detail', '')}")
+    printer.answer(f"gates: {row.verdict}")
+    printer.table(("gate", "verdict", "what was seen"), [(g.name, g.status, g.summary) for g in row.gates])
+    if with_evidence:
+        for gate in row.gates:
+            shown: Sequence[object] = gate.evidence
+            printer.answer(f"-- {gate.name}: measured {json.dumps(dict(gate.measured), ensure_ascii=False)}")
+            for item in shown:
+                printer.answer(json.dumps(item, indent=1, ensure_ascii=False))
+    show_points(printer, row.points)
+    if r.error:
+        printer.error(str(r.error.get("message")), str(r.error["hint"]) if r.error.get("hint") else None)

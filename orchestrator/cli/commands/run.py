@@ -1,0 +1,176 @@
+"""`gate0 run`: the whole road, on one or several hosts."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator.cli.options import (
+    force_option,
+    hosts_option,
+    json_option,
+    on_option,
+    quiet_option,
+    results_option,
+    set_option,
+    workload_option,
+)
+
+if TYPE_CHECKING:
+    from orchestrator.cli.printer import Printer
+    from orchestrator.pipeline.road import Options, Road
+    from orchestrator.records.store import Store
+
+
+@click.command()
+@click.argument("profile")
+@on_option
+@hosts_option
+@workload_option
+@set_option
+@click.option("--gates", "suite", metavar="SUITE", help="another gate suite than the profile's")
+@click.option("--ungated", is_flag=True, help="sweep also when a required gate failed; every figure says so")
+@click.option("--keep", is_flag=True, help="leave the server up at the end")
+@click.option("--resume", is_flag=True, help="go on with the newest run of this profile on these hosts")
+@force_option
+@click.option("--sweep-together", is_flag=True, help="load all hosts at the same time, not one after the other")
+@results_option
+@json_option
+@quiet_option
+def run(
+    *,
+    profile: str,
+    on: str | None,
+    hosts_file: str | None,
+    workloads: tuple[str, ...],
+    overrides: tuple[str, ...],
+    suite: str | None,
+    ungated: bool,
+    keep: bool,
+    resume: bool,
+    force: bool,
+    sweep_together: bool,
+    results: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Deploy PROFILE, make it pass its gates, sweep it, and write the record.
+
+    One run a host; with `nodes: 2` in the profile one run over both. The server is stopped at the end unless --keep.
+    """
+    from orchestrator.pipeline.road import Options
+
+    options = Options(keep=keep, ungated=ungated, force=force)
+    return take_road(
+        profile,
+        on=on,
+        hosts_file=hosts_file,
+        workloads=workloads,
+        overrides=overrides,
+        suite=suite,
+        options=options,
+        resume=resume,
+        together=sweep_together,
+        results=results,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+def take_road(
+    profile: str,
+    *,
+    on: str | None,
+    hosts_file: str | None,
+    workloads: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    suite: str | None = None,
+    options: Options,
+    resume: bool = False,
+    together: bool = False,
+    results: str | None = None,
+    as_json: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Compose and travel; shared with `deploy`."""
+    from orchestrator.cli import compose
+    from orchestrator.cli.live import LiveView
+    from orchestrator.cli.printer import Printer
+    from orchestrator.cli.signals import cancel_on_signals
+    from orchestrator.pipeline.campaign import Turns, exit_code, travel_all
+    from orchestrator.pipeline.events import Cancel
+    from orchestrator.pipeline.road import Box
+    from orchestrator.records.store import Store
+
+    printer = Printer(is_json=as_json, is_quiet=quiet)
+    loaded = compose.load_profile(profile)
+    names = tuple(workloads) or loaded.profile.workloads
+    loads = () if options.deploy_only else compose.load_workloads(names, overrides)
+    chosen = compose.load_suite(loaded.profile, suite)
+    entries = compose.resolve_entries(on, hosts_file)
+    groups = compose.host_groups(loaded.profile, entries)
+    store, cancel, tools = Store(compose.results_root(results)), Cancel(), compose.make_tools(Turns(together=together))
+    with compose.open_hosts(entries) as hosts, cancel_on_signals(cancel, printer), LiveView(printer) as view:
+        opened = dict(zip((e.name for e in entries), hosts, strict=True))
+        roads = []
+        for group in groups:
+            job = compose.make_job(
+                loaded.profile,
+                resolved=loaded.resolved,
+                text=loaded.text,
+                boxes=[Box(host=opened[e.name], link_address=e.link.ip if e.link else None) for e in group],
+                suite=chosen,
+                workloads=loads,
+                options=options,
+            )
+            road = compose.make_road(job, tools, store=store, observer=view, cancel=cancel, is_resumed=resume)
+            roads.append(road)
+        travel_all(roads)
+    show_roads(printer, store, roads)
+    return exit_code([road.error for road in roads])
+
+
+def show_roads(printer: Printer, store: Store, roads: Sequence[Road]) -> None:
+    """The answer: verdicts, table, record, next command."""
+    from orchestrator.cli.tables import show_points
+    from orchestrator.report.tables import run_row
+
+    rows = [run_row(store.find(str(road.writer.directory))) for road in roads]
+    for road, row in zip(roads, rows, strict=True):
+        words = f"{road.where}: {road.run.status}"
+        if not road.job.options.deploy_only:
+            words += f", {row.verdict}"
+        printer.answer(words)
+        show_points(printer, row.points)
+        if road.error is not None:
+            printer.error(road.error.message, road.error.hint)
+            for line in getattr(road.error, "log_tail", ())[-12:]:
+                printer.progress(f"  | {line}")
+        printer.answer(f"record: {road.writer.directory}")
+        printer.answer(f"next: {_next(road)}")
+    printer.document(
+        {
+            "runs": [
+                {**row.as_json(), "record": str(r.writer.directory), "error": r.run.error}
+                for row, r in zip(rows, roads, strict=True)
+            ]
+        }
+    )
+
+
+def _next(road: Road) -> str:
+    if road.run.status in ("interrupted", "failed"):
+        words = [w for w in sys.argv[1:] if w != "--resume"]
+        return shlex.join(["gate0", *words, "--resume"])
+    root = road.writer.directory.parent
+    where = "" if root == Path("results") else f" --results {shlex.quote(str(root))}"
+    if road.run.status == "gate_failed":
+        return f"gate0 results show {road.run.id}{where} --evidence"
+    if road.job.options.keep and road.job.boxes:
+        return f"gate0 stop {road.job.profile.name} --on {','.join(b.host.name for b in road.job.boxes)}"
+    return f"gate0 report{where}"

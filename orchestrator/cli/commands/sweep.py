@@ -1,0 +1,52 @@
+"""`gate0 sweep`: measure a server that is already there."""
+
+from __future__ import annotations
+
+import click
+
+from orchestrator.cli.options import json_option, quiet_option, results_option, set_option, workload_option
+
+
+@click.command()
+@click.option("--url", required=True, help="base URL, http://host:port/v1")
+@workload_option
+@set_option
+@click.option("--model", help="served name; default the first that the server lists")
+@click.option("--engine", help="vllm, sglang or llamacpp; default recognised from its answers")
+@click.option("--slots", type=int, help="requests at once, as you state it; recorded as unverified")
+@click.option("--gates", "suite", metavar="SUITE", help="gate it first; without, every figure says ungated")
+@click.option("--api-key", "key_name", metavar="NAME", help="environment variable that holds the API key")
+@results_option
+@json_option
+@quiet_option
+def sweep(
+    *,
+    url: str,
+    workloads: tuple[str, ...],
+    overrides: tuple[str, ...],
+    model: str | None,
+    engine: str | None,
+    slots: int | None,
+    suite: str | None,
+    key_name: str | None,
+    results: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Sweep the server at URL with the workloads named. Without --gates the figures are marked ungated."""
+    from orchestrator.cli.attached import Attached, gate_and_sweep
+    from orchestrator.errors import InputError
+
+    if not workloads:
+        raise InputError("no workload named", hint="give `--workload concurrency`; `gate0 profiles` lists them")
+    attached = Attached(
+        url=url,
+        model=model,
+        engine=engine,
+        suite=suite,
+        slots=slots,
+        key_name=key_name,
+        workloads=workloads,
+        overrides=overrides,
+    )
+    return gate_and_sweep(attached, results=results, as_json=as_json, quiet=quiet)

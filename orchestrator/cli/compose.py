@@ -1,0 +1,232 @@
+"""Where the commands build what they need: hosts, tools, jobs. Heavy imports stay inside the functions."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator import __version__
+from orchestrator.errors import InputError
+
+if TYPE_CHECKING:
+    from orchestrator.fleet.host import Host
+    from orchestrator.fleet.inventory import HostEntry
+    from orchestrator.gating.suite import Suite
+    from orchestrator.pipeline.campaign import Turns
+    from orchestrator.pipeline.events import Cancel, Observer
+    from orchestrator.pipeline.road import Box, Job, Options, Road, Tools
+    from orchestrator.profile.loading import Loaded
+    from orchestrator.profile.model import Profile
+    from orchestrator.records.record import RunRecord
+    from orchestrator.records.store import Store
+    from orchestrator.sweep.workload import Workload
+    from orchestrator.values import Json, Secret
+
+
+def results_root(option: str | None) -> Path:
+    """`--results`, else `GATE0_RESULTS`, else ./results."""
+    return Path(option or os.environ.get("GATE0_RESULTS") or "results")
+
+
+def new_run_id(profile_name: str, where: str, digest: str) -> str:
+    """`<UTC>-<profile>-<hosts>-<digest6>`: sorts by time."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    hosts = "".join(c if c.isalnum() or c in "-.+" else "_" for c in where)
+    return f"{stamp}Z-{profile_name}-{hosts}-{digest[:6]}"
+
+
+def git_revision() -> str | None:
+    """The revision of the folder the user works in, `-dirty` when it has changes; None outside a repository."""
+    argv = ("git", "describe", "--always", "--dirty", "--abbrev=12")
+    try:
+        found = subprocess.run(argv, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None
+
+
+def load_profile(name: str) -> Loaded:
+    """A profile by name or path, checked by its engine too.
+
+    Raises:
+        InvalidFile: With every problem at once.
+    """
+    from orchestrator.engines.registry import load_engines
+    from orchestrator.profile import loading
+
+    loaded = loading.load_profile(name, search=loading.search_path())
+    engines = load_engines()
+    engine = engines.get(loaded.profile.engine)
+    if engine is None:
+        raise InputError(f"no engine named {loaded.profile.engine!r}", hint=f"installed: {', '.join(sorted(engines))}")
+    found = engine.problems(loaded.profile)
+    if found:
+        raise loading.problems_at(loaded, found)
+    return loaded
+
+
+def load_workloads(names: Sequence[str], overrides: Sequence[str]) -> tuple[Workload, ...]:
+    """Workloads by name or path with `--set key=value` applied to each."""
+    from orchestrator.sweep.loading import load_workload, parse_overrides, search_path, with_overrides
+
+    changes = parse_overrides(overrides)
+    return tuple(with_overrides(load_workload(name, search=search_path()), changes) for name in names)
+
+
+def load_suite(profile: Profile, name: str | None = None) -> Suite:
+    """The profile's suite with its parameters; `name` from the command line stands over it."""
+    from orchestrator.gating.suite import load_gates, load_suite
+
+    choice = profile.gates
+    suite = load_suite(name or choice.suite, gates=load_gates())
+    return suite.changed(params=choice.params, optional=choice.optional)
+
+
+def resolve_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntry, ...]:
+    """`--on a,b`; None: all hosts of hosts.yaml, else this machine."""
+    from orchestrator.fleet import hosts
+
+    return hosts.resolve(names, hosts_file)
+
+
+def host_groups(profile: Profile, entries: Sequence[HostEntry]) -> tuple[tuple[HostEntry, ...], ...]:
+    """One group for each run: a host each, or as many as the profile's engine spans.
+
+    Raises:
+        InputError: The number of hosts does not fit `nodes`, or an endpoint was given hosts.
+    """
+    if profile.nodes == 1:
+        return tuple((entry,) for entry in entries)
+    if len(entries) != profile.nodes:
+        names = ", ".join(e.name for e in entries)
+        raise InputError(
+            f"{profile.name} spans {profile.nodes} hosts, `--on` names {len(entries)}: {names}",
+            hint="name as many hosts as the profile's `nodes`",
+        )
+    return (tuple(entries),)
+
+
+@contextmanager
+def open_hosts(entries: Sequence[HostEntry]) -> Iterator[tuple[Host, ...]]:
+    """The hosts, closed at the end whatever happens."""
+    from orchestrator.fleet.hosts import open_host
+
+    opened: list[Host] = []
+    try:
+        opened.extend(open_host(entry) for entry in entries)
+        yield tuple(opened)
+    finally:
+        for host in opened:
+            host.close()
+
+
+def make_tools(turns: Turns) -> Tools:
+    """The real edge."""
+    import time
+
+    from orchestrator.deploy.open import open_runtime
+    from orchestrator.engines.registry import load_engines
+    from orchestrator.fleet.facts import memory_available, read_facts
+    from orchestrator.fleet.lock import acquire
+    from orchestrator.gating.suite import load_gates
+    from orchestrator.pipeline.road import Tools
+    from orchestrator.sweep.runner import run_cell
+    from orchestrator.wire.target import HttpTarget
+
+    return Tools(
+        open_runtime=lambda profile, host: open_runtime(profile.runtime, host),
+        open_target=lambda url, model, claims, key: HttpTarget(url, model, claims=claims, api_key=key),
+        read_facts=read_facts,
+        memory_available=memory_available,
+        lock=lambda host, run_id, why, force: acquire(host, run_id=run_id, why=why, force=force),
+        run_cell=lambda load, cell, show, stop: run_cell(load, cell, on_progress=show, is_cancelled=stop),
+        sweep_turn=turns,
+        gates=load_gates(),
+        engines=load_engines(),
+        clock=time.monotonic,
+        sleep=time.sleep,
+    )
+
+
+def make_job(
+    profile: Profile,
+    *,
+    resolved: Mapping[str, Json],
+    text: str,
+    boxes: Sequence[Box],
+    suite: Suite,
+    workloads: Sequence[Workload],
+    options: Options,
+) -> Job:
+    """Everything fixed before the first stage; secrets are resolved here, and here alone."""
+    from orchestrator.engines.registry import load_engines
+    from orchestrator.pipeline.road import Job
+    from orchestrator.profile.digest import profile_digest
+    from orchestrator.profile.secrets import resolve_env
+
+    return Job(
+        profile=profile,
+        profile_json=resolved,
+        profile_source=text,
+        digest=profile_digest(profile),
+        engine=load_engines()[profile.engine],
+        boxes=tuple(boxes),
+        suite=suite,
+        workloads=tuple(workloads),
+        env=resolve_env(profile),
+        api_key=api_key(profile),
+        options=options,
+        invocation=("gate0", *sys.argv[1:]),
+        git_revision=git_revision(),
+        tool_version=__version__,
+    )
+
+
+def make_road(
+    job: Job, tools: Tools, *, store: Store, observer: Observer, cancel: Cancel, is_resumed: bool = False
+) -> Road:
+    """A road with a record of its own, or with the newest one of this profile on these hosts."""
+    from orchestrator.pipeline.road import Road
+    from orchestrator.pipeline.run import new_run, resumed
+
+    found = None
+    if is_resumed:
+        found = store.newest(profile_name=job.profile.name, hosts=[box.host.name for box in job.boxes])
+    if found is not None and found.run.profile_digest == job.digest:
+        record = resumed(found.run, job)
+    else:
+        record = new_run(job, new_run_id(job.profile.name, job.where, job.digest))
+    road = Road(job, tools, writer=store.writer(record.id), observer=observer, cancel=cancel, run=record)
+    if is_resumed:
+        road.note(resume_words(found.run if found else None, record))
+    return road
+
+
+def resume_words(found: RunRecord | None, record: RunRecord) -> str:
+    """What `--resume` found."""
+    if found is None:
+        return "nothing to resume: no earlier run of this profile on this host; starting anew"
+    if found.id != record.id:
+        return f"the profile has changed since {found.id}: starting anew"
+    return f"resuming {record.id}, attempt {record.attempts}"
+
+
+def api_key(profile: Profile) -> Secret | None:
+    """The server's key: resolved, freshly generated, or None."""
+    from orchestrator.profile.model import GeneratedKey
+    from orchestrator.profile.secrets import resolve
+    from orchestrator.values import Secret
+
+    declared = profile.serve.api_key
+    if declared is None:
+        return None
+    if isinstance(declared, GeneratedKey):
+        return Secret("api_key", secrets.token_urlsafe(24))
+    return resolve(declared)
