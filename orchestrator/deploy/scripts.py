@@ -83,18 +83,21 @@ dir=$1 tenths=$2
 read -r pid start supervisor supervisor_start boot rest 2>/dev/null <"$dir/pid" || exit 0
 [ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ] || exit 0
 if is_alive "$pid" "$start"; then
-    kill -TERM -- "-$pid" 2>/dev/null
+    kill -s TERM -- "-$pid" 2>/dev/null
     while [ "$tenths" -gt 0 ] && is_alive "$pid" "$start"; do tenths=$((tenths - 1)); sleep 0.1; done
 fi
 # The group outlives its leader when an engine leaves workers behind. While one of them lives the leader's number
 # cannot be given away, so a process of that number with another start means: no group of ours is left.
-if [ ! -e "/proc/$pid" ] || is_alive "$pid" "$start"; then kill -KILL -- "-$pid" 2>/dev/null; fi
+if [ ! -e "/proc/$pid" ] || is_alive "$pid" "$start"; then kill -s KILL -- "-$pid" 2>/dev/null; fi
 tries=0
 while [ "$tries" -lt 50 ] && is_alive "$supervisor" "$supervisor_start"; do tries=$((tries + 1)); sleep 0.1; done
-exit 0
+if is_alive "$pid" "$start"; then echo "process $pid is still alive after SIGKILL" >&2; exit 75; fi
 """
 )
-"""Parameters: the server's folder, grace in tenths of a second. TERM to its process group, then KILL."""
+"""Parameters: the server's folder, grace in tenths of a second. TERM to its process group, then KILL.
+
+`kill -s NAME --` is the one form for groups that dash, bash and busybox all take.
+"""
 
 FIND_BINARY = """
 name=$1
