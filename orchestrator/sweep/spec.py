@@ -1,4 +1,4 @@
-"""What the parent tells the load process, and what comes back: one JSON object a line, both ways.
+"""The server under load, and the talk with the load process: one JSON object a line, both ways.
 
 parent -> child   the spec, one line; later `cancel`; end of input means: the parent is gone, exit
 child -> parent   {"progress": …} five times a second, {"request": …} each, {"repeat": …} each, {"done": …} once
@@ -16,6 +16,31 @@ from orchestrator.values import Json, Secret
 
 CANCEL = b"cancel\n"
 API_KEY_NAME = "api_key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTarget:
+    """The server under load. As probing found it, or as a caller declares it.
+
+    Attributes:
+        stream_fields, length_fields: Body fields that this server accepts (`sweep.body.BodyShape`).
+        slots: Requests that run at once; None unknown. slots_source: `server`, `declared` or `unknown`.
+        vantage: Where this process stands: `local`, `lan`, `tailnet`, `tunnel`.
+        template_overhead_tok: Prompt tokens around the user's text; those before the nonce may come from the cache.
+        cache_unit_tok: The prefix cache's granularity.
+    """
+
+    base_url: str
+    model: str
+    api_key: Secret | None = None
+    stream_fields: Mapping[str, Json] = field(default_factory=dict)
+    length_fields: Mapping[str, Json] = field(default_factory=dict)
+    slots: int | None = None
+    slots_source: str = "unknown"
+    vantage: str = "local"
+    template_overhead_tok: int | None = None
+    cache_unit_tok: int = 16
+    is_ungated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +100,19 @@ class CellProgress:
     events: int
     elapsed_s: float
 
+    @property
+    def share(self) -> float:
+        """Done of all, 0 to 1."""
+        return self.done / self.total if self.total else 0.0
+
+    @property
+    def text(self) -> str:
+        """For a progress line."""
+        if self.repeat < 0:
+            return "warming up"
+        rate = f", {self.events / self.elapsed_s:.0f} tok/s" if self.elapsed_s > 0.5 else ""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.done}/{self.total} answers, {self.in_flight} in flight, {self.events} tokens{rate}{failed}"
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatReport:
-    """What the load process says of itself after a repeat. Times: ns on the cell's clock."""
-
-    span_ns: tuple[int, int] | None
-    cpu_s: float
-    lags_ns: tuple[int, ...] = field(default=())

@@ -1,0 +1,42 @@
+"""How many tokens a prompt has, asked of the server itself."""
+
+from __future__ import annotations
+
+from orchestrator.sweep.prompts import Counter
+from orchestrator.values import Json
+from orchestrator.wire.chat import Target
+
+PROBE_TEXT = "Water finds the lowest place."
+PROBE_TIMEOUT_S = 120.0
+
+
+def token_counter(target: Target, *, endpoint: str = "chat") -> Counter:
+    """The cheapest way to learn a prompt's length from this server.
+
+    With a tokenizer endpoint: its count, and the template's share measured once by a real request's usage. Without one:
+    a request of one output token for each question. A server that tells no usage either makes every count None.
+    """
+    tokenized = target.count_tokens(PROBE_TEXT)
+    if endpoint != "chat":
+        return Counter(count=target.count_tokens, is_cheap=tokenized is not None)
+    used = usage_tok(target, PROBE_TEXT)
+    if used is None:
+        return Counter(count=lambda _: None, is_cheap=False)
+    if tokenized is None:
+        # A one-letter prompt is one token, the rest is the template's.
+        letter = usage_tok(target, "a")
+        overhead = None if letter is None else max(0, letter - 1)
+        return Counter(count=lambda text: usage_tok(target, text), is_cheap=False, overhead_tok=overhead)
+    template_tok = used - tokenized
+
+    def count(text: str) -> int | None:
+        tok = target.count_tokens(text)
+        return None if tok is None else tok + template_tok
+
+    return Counter(count=count, is_cheap=True, overhead_tok=max(0, template_tok))
+
+
+def usage_tok(target: Target, text: str) -> int | None:
+    """The prompt tokens that a real request with this text is charged."""
+    body: dict[str, Json] = {"messages": [{"role": "user", "content": text}], "max_tokens": 1}
+    return target.chat(body, timeout_s=PROBE_TIMEOUT_S).usage.prompt_tok
