@@ -125,10 +125,11 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A published port: `host` on the host reaches `container` inside."""
+    """A published port: `host` on the host reaches `container` inside. `address`: the host's own, None: all of them."""
 
     host: int
     container: int
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

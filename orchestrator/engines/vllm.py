@@ -1,0 +1,347 @@
+"""vLLM: `vllm serve MODEL --flags`.
+
+The official image's entrypoint is `vllm serve`, so the words begin with the model. Versions matter for three things
+only: the shared-prefix checkpoint (0.30 under another name, 0.31), the match unit (0.26) and what to warn of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from orchestrator.engines.advice import common_advice, declared_fraction_advice
+from orchestrator.engines.assembly import Problems, Recipe, Want, assemble, find_problems
+from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Placement, Traits
+from orchestrator.engines.images import Version, image_version, is_older, split_image
+from orchestrator.engines.pieces import Piece, Refused, Step, memory_share, served_name, setting
+from orchestrator.engines.vllm_log import LOG_STAGES, SYMPTOMS
+from orchestrator.engines.words import Parser, compact_json, declared
+from orchestrator.profile.model import EnvValue, Profile, RuntimeKind, Task
+from orchestrator.values import Json
+
+NAME = "vllm"
+REPOSITORIES = ("vllm-openai",)
+PARSER = Parser(
+    engine=NAME,
+    aliases={
+        "-ac": "attention-config",
+        "-cc": "compilation-config",
+        "-dp": "data-parallel-size",
+        "-dpl": "data-parallel-size-local",
+        "-ep": "enable-expert-parallel",
+        "-n": "nnodes",
+        "-pp": "pipeline-parallel-size",
+        "-q": "quantization",
+        "-r": "node-rank",
+        "-sc": "speculative-config",
+        "-tp": "tensor-parallel-size",
+        "--device-memory-utilization": "gpu-memory-utilization",
+        "--disable-prefix-caching": "enable-prefix-caching",
+        "--disable-prompt-tokens-details": "enable-prompt-tokens-details",
+        "--disable-auto-tool-choice": "enable-auto-tool-choice",
+        "--disable-mamba-shared-prefix-checkpoint": "enable-mamba-shared-prefix-checkpoint",
+    },
+    irregular=frozenset(
+        {"aggregate-engine-logging", "data-parallel-multi-port-external-lb", "disable-log-stats", "grpc", "headless"}
+    ),
+)
+CHECKPOINT = "enable-mamba-shared-prefix-checkpoint"
+CHECKPOINT_0_30 = "enable-mamba-fine-grained-prefix-cache"
+METHODS = ("mtp", "eagle3", "dflash", "dspark", "ngram", "draft_model")
+NEED_A_DRAFT = ("eagle3", "dflash", "dspark", "draft_model")
+SAFE_FRACTION = 0.80
+WIDE_BATCH_TOK = 32_768
+REMOVED_ENV = {
+    "VLLM_ATTENTION_BACKEND": "--attention-backend",
+    "VLLM_USE_V1": "nothing: there is one engine",
+    "VLLM_NVFP4_GEMM_BACKEND": "--linear-backend",
+    "VLLM_FLASHINFER_MOE_BACKEND": "--moe-backend",
+    "VLLM_MXFP4_USE_MARLIN": "--moe-backend marlin",
+    "VLLM_USE_FLASHINFER_MOE_FP4": "--moe-backend",
+    "VLLM_USE_FLASHINFER_MOE_FP8": "--moe-backend",
+    "VLLM_USE_FLASHINFER_MOE_FP16": "--moe-backend",
+}
+
+
+def version_of(profile: Profile) -> Version | None:
+    """vLLM's version as the image's tag tells it."""
+    return image_version(profile.image, REPOSITORIES)
+
+
+def _model(profile: Profile, place: Placement) -> Piece | Refused | None:
+    name = profile.model.repo or profile.model.path
+    if not name:
+        return Refused(
+            path="model", message="vllm needs a model: a repository or {path: …}; without one it serves its own default"
+        )
+    if profile.model.file:
+        return Refused(
+            path="model.file", message="vllm takes a repository or a folder, not one file; use engine: llamacpp"
+        )
+    revision = ("--revision", profile.model.revision) if profile.model.revision else ()
+    return Piece(path="model", words=(name, *revision), claims=("model", "model-tag"))
+
+
+def _prefix_caching(profile: Profile, place: Placement) -> Piece | None:
+    wanted = profile.serve.prefix_caching
+    if wanted is None:
+        return None
+    word = "--enable-prefix-caching" if wanted else "--no-enable-prefix-caching"
+    return Piece(path="serve.prefix_caching", words=(word,))
+
+
+def _prefix_checkpoint(profile: Profile, place: Placement) -> Piece | Refused | None:
+    checkpoint = profile.serve.prefix_checkpoint
+    if checkpoint is None:
+        return None
+    version = version_of(profile)
+    if is_older(version, (0, 30)):
+        return Refused(
+            path="serve.prefix_checkpoint",
+            message=f"vllm {_dotted(version)} has no shared-prefix checkpoint; use an image of 0.31 or later",
+        )
+    name = CHECKPOINT_0_30 if is_older(version, (0, 31)) else CHECKPOINT
+    return Piece(
+        path="serve.prefix_checkpoint",
+        words=(f"--{name}", "--prefix-match-unit", str(checkpoint.match_unit)),
+        claims=(CHECKPOINT, CHECKPOINT_0_30),
+    )
+
+
+def _speculative(profile: Profile, place: Placement) -> Piece | Refused | None:
+    spec = profile.serve.speculative
+    if spec is None:
+        return None
+    if spec.method not in METHODS:
+        return Refused(
+            path="serve.speculative.method",
+            message=f"{spec.method} is none of {', '.join(METHODS)}; others go to flags: {{speculative-config: {{…}}}}",
+        )
+    if spec.method in NEED_A_DRAFT and not spec.model:
+        return Refused(path="serve.speculative.model", message=f"{spec.method} needs its draft model")
+    model = {"model": spec.model} if spec.model else {}
+    config: dict[str, Json] = {"method": spec.method, **model, "num_speculative_tokens": spec.num_tokens}
+    shorthands = ("spec-method", "spec-model", "spec-tokens")
+    return Piece(path="serve.speculative", words=("--speculative-config", compact_json(config)), claims=shorthands)
+
+
+def _tool_calls(profile: Profile, place: Placement) -> Piece | None:
+    parser = profile.serve.tool_call_parser
+    if parser is None:
+        return None
+    # Without the parser every request with tools is a 400; without auto choice only a forced call works.
+    return Piece(path="serve.tool_call_parser", words=("--enable-auto-tool-choice", "--tool-call-parser", parser))
+
+
+def _thinking(profile: Profile, place: Placement) -> Piece | None:
+    serve = profile.serve
+    if serve.thinking is None and serve.thinking_budget is None:
+        return None
+    path = "serve.thinking" if serve.thinking is not None else "serve.thinking_budget"
+    return Piece(path=path, words=("--default-chat-template-kwargs", compact_json(template_hints(profile))))
+
+
+def template_hints(profile: Profile) -> Mapping[str, Json]:
+    """What the chat template is told of thinking: a hint, honoured by templates that know the names."""
+    serve = profile.serve
+    switch: dict[str, Json] = {} if serve.thinking is None else {"enable_thinking": serve.thinking}
+    budget: dict[str, Json] = {} if serve.thinking_budget is None else {"thinking_budget": serve.thinking_budget}
+    return {**switch, **budget}
+
+
+def _max_output(profile: Profile, place: Placement) -> Piece | None:
+    limit = profile.serve.max_output
+    if limit is None:
+        return None
+    return Piece(
+        path="serve.max_output", words=("--override-generation-config", compact_json({"max_new_tokens": limit}))
+    )
+
+
+def _limit_mm(profile: Profile, place: Placement) -> Piece | None:
+    limits = profile.serve.limit_mm
+    return (
+        None if limits is None else Piece(path="serve.limit_mm", words=("--limit-mm-per-prompt", compact_json(limits)))
+    )
+
+
+def _nodes(profile: Profile, place: Placement) -> Piece | Refused | None:
+    if profile.nodes == 1:
+        return None
+    own = declared(PARSER, profile)
+    if profile.serve.tensor_parallel is None and not own.keys() & {"tensor-parallel-size", "pipeline-parallel-size"}:
+        return Refused(path="nodes", message="two nodes need serve.tensor_parallel, or pipeline-parallel-size in flags")
+    words = (
+        *("--nnodes", str(profile.nodes), "--node-rank", str(place.rank)),
+        *("--master-addr", place.master_address, "--master-port", str(place.master_port)),
+    )
+    return Piece(path="nodes", words=(*words, *(("--headless",) if place.rank else ())))
+
+
+STEPS: tuple[Step, ...] = (
+    _model,
+    served_name("--served-model-name"),
+    memory_share("--gpu-memory-utilization", of="the total", base_bytes=lambda place: place.total_bytes),
+    setting("max_model_len", "--max-model-len"),
+    setting("max_num_seqs", "--max-num-seqs"),
+    setting("max_num_batched_tokens", "--max-num-batched-tokens"),
+    setting("quantization", "--quantization"),
+    setting("kv_cache_dtype", "--kv-cache-dtype"),
+    setting("tensor_parallel", "--tensor-parallel-size"),
+    _prefix_caching,
+    _prefix_checkpoint,
+    _speculative,
+    _tool_calls,
+    setting("reasoning_parser", "--reasoning-parser"),
+    setting("chat_template", "--chat-template"),
+    _thinking,
+    _max_output,
+    _limit_mm,
+    setting("seed", "--seed"),
+    _nodes,
+)
+RECIPE = Recipe(parser=PARSER, steps=STEPS, default_port=8000, slots_flag="max-num-seqs", api_key_env="VLLM_API_KEY")
+USAGE_DETAILS = Want(
+    words=("--enable-prompt-tokens-details",), reason="usage then tells the cached tokens, which Gate 0 checks"
+)
+TRAITS = Traits(
+    cold_fields={"cache_salt": "{nonce}"},
+    reasoning_fields=("reasoning", "reasoning_content"),
+    # Answered only with VLLM_SERVER_DEV_MODE=1; elsewhere a 404, and the slots stay as declared.
+    slot_paths=(("/server_info?config_format=json", "vllm_config.scheduler_config.max_num_seqs"),),
+    stream_fields={"return_token_ids": True},
+    length_fields={"ignore_eos": True},
+    metrics=MetricNames(
+        running="vllm:num_requests_running",
+        waiting="vllm:num_requests_waiting",
+        prompt_tok="vllm:prompt_tokens_total",
+        output_tok="vllm:generation_tokens_total",
+        cache_queries_tok="vllm:prefix_cache_queries_total",
+        cache_hits_tok="vllm:prefix_cache_hits_total",
+        kv_usage="vllm:kv_cache_usage_perc",
+    ),
+    log_stages=LOG_STAGES,
+    symptoms=SYMPTOMS,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vllm:
+    """vLLM behind the Engine protocol."""
+
+    name: str = NAME
+    traits: Traits = field(default=TRAITS)
+
+    def problems(self, profile: Profile) -> Problems:
+        return find_problems(RECIPE, profile)
+
+    def command(self, profile: Profile, place: Placement) -> EngineCommand:
+        measured = place.rank == 0 and profile.task is Task.GENERATE
+        # On a host with several interfaces vLLM would announce the first one, which the other rank may not reach.
+        env: Mapping[str, EnvValue] = {"VLLM_HOST_IP": place.address} if profile.nodes > 1 else {}
+        return assemble(
+            RECIPE, profile, place, prefix=_prefix(profile), wants=(USAGE_DETAILS,) if measured else (), env=env
+        )
+
+    def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
+        return (
+            *common_advice(profile),
+            *declared_fraction_advice(profile, above=SAFE_FRACTION),
+            *_batch_advice(profile),
+            *_cache_advice(profile),
+            *_thinking_advice(profile),
+            *_env_advice(profile),
+        )
+
+
+def _prefix(profile: Profile) -> tuple[str, ...]:
+    if profile.runtime is RuntimeKind.PROCESS:
+        return ("serve",) if PurePosixPath(profile.binary or "").name == NAME else ()
+    if profile.container.entrypoint is not None:
+        return ()
+    # NVIDIA's image starts whatever command it is given.
+    return ("vllm", "serve") if split_image(profile.image or "")[0] == "nvcr.io/nvidia/vllm" else ()
+
+
+def _batch_advice(profile: Profile) -> tuple[Advisory, ...]:
+    own = declared(PARSER, profile)
+    found = []
+    if (profile.serve.max_num_batched_tokens or 0) >= WIDE_BATCH_TOK:
+        found.append(
+            Advisory(
+                code="wide_batch",
+                message=f"serve.max_num_batched_tokens: {profile.serve.max_num_batched_tokens} has hung a DGX Spark",
+                hint="8192 or less",
+            )
+        )
+    if "kv-cache-memory-bytes" in own:
+        found.append(
+            Advisory(
+                code="unchecked_kv_size",
+                message=f"{own['kv-cache-memory-bytes'].path} skips vLLM's own memory checks",
+                hint="use serve.memory_fraction or serve.memory_gib",
+            )
+        )
+    return tuple(found)
+
+
+def _cache_advice(profile: Profile) -> tuple[Advisory, ...]:
+    serve, version = profile.serve, version_of(profile)
+    found = []
+    if serve.prefix_checkpoint and (serve.speculative is None or serve.prefix_caching is False):
+        found.append(
+            Advisory(
+                code="checkpoint_without_effect",
+                message="serve.prefix_checkpoint has an effect only with prefix caching and MTP or EAGLE",
+                hint="declare serve.prefix_caching: true and serve.speculative",
+            )
+        )
+    if serve.speculative and serve.prefix_caching is not False and is_older(version, (0, 30)):
+        found.append(
+            Advisory(
+                code="speculation_on_cached_state",
+                message=f"vllm {_dotted(version)} may reuse a wrong state where speculation meets a hybrid's cached prefix",
+                hint="Gate 0 tells; 0.30 and later have the rule that was missing",
+            )
+        )
+    if serve.speculative and serve.speculative.method == "ngram":
+        found.append(
+            Advisory(
+                code="ngram_on_hybrid",
+                message="n-gram speculation has corrupted hybrid models' output while its acceptance looked healthy",
+                hint="compare with a profile without serve.speculative",
+            )
+        )
+    return tuple(found)
+
+
+def _thinking_advice(profile: Profile) -> tuple[Advisory, ...]:
+    if profile.serve.thinking_budget is None:
+        return ()
+    return (
+        Advisory(
+            code="thinking_budget_is_a_hint",
+            message="vllm hands serve.thinking_budget to the chat template, which may ignore it",
+            hint="a limit that the engine enforces is per request: thinking_token_budget",
+        ),
+    )
+
+
+def _env_advice(profile: Profile) -> tuple[Advisory, ...]:
+    return tuple(
+        Advisory(
+            code="removed_variable",
+            message=f"env.{name} does nothing in vLLM 0.24 and later",
+            hint=f"use {REMOVED_ENV[name]}",
+        )
+        for name, value in profile.env.items()
+        if name in REMOVED_ENV and value is not None
+    )
+
+
+def _dotted(version: Version | None) -> str:
+    return ".".join(str(part) for part in version or ())
+
+
+ENGINE = Vllm()
