@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orchestrator.pipeline.road import Road
     from orchestrator.profile.model import Profile
     from orchestrator.records.store import Store
+    from orchestrator.values import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +101,9 @@ def attached_profile(attached: Attached) -> Profile:
 
 
 def _suite(attached: Attached) -> Suite:
-    from orchestrator.gating.suite import load_gates, load_suite
+    from orchestrator.gating.suite import adjust_suite, load_gates, load_suite
 
-    params: dict[str, dict[str, object]] = {}
+    params: dict[str, dict[str, Json]] = {}
     for word in attached.gate_overrides:
         key, equals, value = word.partition("=")
         gate, dot, param = key.partition(".")
@@ -111,13 +112,14 @@ def _suite(attached: Attached) -> Suite:
                 f"cannot read --set {word}", hint="write it as GATE.PARAM=VALUE, as in coherence.at_once=2"
             )
         params.setdefault(gate, {})[param] = _parsed(value)
-    return load_suite(attached.suite or "quick", gates=load_gates()).changed(params=params)
+    return adjust_suite(load_suite(attached.suite or "quick", gates=load_gates()), params=params, optional=())
 
 
-def _parsed(value: str) -> object:
+def _parsed(value: str) -> Json:
     import json
 
     try:
-        return json.loads(value)
+        found: Json = json.loads(value)
     except json.JSONDecodeError:
         return value
+    return found

@@ -82,11 +82,13 @@ def load_workloads(names: Sequence[str], overrides: Sequence[str]) -> tuple[Work
 
 def load_suite(profile: Profile, name: str | None = None) -> Suite:
     """The profile's suite with its parameters; `name` from the command line stands over it."""
-    from orchestrator.gating.suite import load_gates, load_suite
+    from orchestrator.gating.suite import adjust_suite, load_gates, load_suite
 
     choice = profile.gates
     suite = load_suite(name or choice.suite, gates=load_gates())
-    return suite.changed(params=choice.params, optional=choice.optional)
+    if name is not None and name != choice.suite:
+        return suite
+    return adjust_suite(suite, params=choice.params, optional=choice.optional)
 
 
 def resolve_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntry, ...]:
@@ -137,7 +139,7 @@ def make_tools(turns: Turns) -> Tools:
     from orchestrator.fleet.lock import acquire
     from orchestrator.gating.suite import load_gates
     from orchestrator.pipeline.road import Tools
-    from orchestrator.sweep.runner import run_cell
+    from orchestrator.sweep.runner import CellRunner
     from orchestrator.wire.target import HttpTarget
 
     return Tools(
@@ -146,7 +148,7 @@ def make_tools(turns: Turns) -> Tools:
         read_facts=read_facts,
         memory_available=memory_available,
         lock=lambda host, run_id, why, force: acquire(host, run_id=run_id, why=why, force=force),
-        run_cell=lambda load, cell, show, stop: run_cell(load, cell, on_progress=show, is_cancelled=stop),
+        cell_runner=CellRunner,
         sweep_turn=turns,
         gates=load_gates(),
         engines=load_engines(),

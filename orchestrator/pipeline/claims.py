@@ -75,6 +75,7 @@ def load_target(road: Road) -> LoadTarget:
         slots=road.run.slots,
         slots_source=road.run.slots_source,
         vantage=road.run.vantage,
+        is_ungated=road.run.is_ungated,
     )
 
 
@@ -88,7 +89,7 @@ def serving_identity(road: Road) -> dict[str, Json]:
         "version": road.capabilities.version,
         "slots": road.run.slots,
         "max_model_len": road.capabilities.max_model_len,
-        "suite": road.job.suite.digest(),
+        "suite": [[i.gate.name, i.is_required, dict(i.params)] for i in road.job.suite.items],
         "vantage": road.run.vantage,
     }
 
@@ -97,7 +98,8 @@ def base_url(road: Road) -> str:
     """`http://host:port/v1` as it is reached from here; through a tunnel when the profile exposes loopback only."""
     profile, head = road.job.profile, road.head
     if profile.attach is not None:
-        return profile.attach.rstrip("/")
+        url = profile.attach.rstrip("/")
+        return url if urlsplit(url).path else f"{url}/v1"
     assert head.command is not None
     port = head.command.port
     if profile.runtime is RuntimeKind.DOCKER and profile.container.network != "host":

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from orchestrator.errors import RefusedError
-from orchestrator.gating.suite import GateResult, run_suite
+from orchestrator.gating.suite import GateEvent, GateResult, run_gate, run_suite
 from orchestrator.pipeline.events import GateBegan, GateEnded
 from orchestrator.pipeline.road import Road
 from orchestrator.records.record import GateRecord, Guard
 from orchestrator.records.store import StoredRun
 from orchestrator.values import Json, digest
+from orchestrator.wire.chat import Target
 
 AFTER_SWEEP = "coherence_after_sweep"
 
@@ -43,9 +44,8 @@ def regate_after_sweep(road: Road) -> None:
     before = next((g for g in road.verdicts if g.name == "coherence"), None)
     if before is None or before.status != "pass":
         return
-    suite = road.job.suite.only("coherence")
-    (result,) = run_suite(suite, _target(road), gates=road.tools.gates, is_cancelled=road.cancel.is_set)
-    record = replace(_record(result), name=AFTER_SWEEP)
+    item = next(i for i in road.job.suite.items if i.gate.name == "coherence")
+    record = replace(_record(run_gate(item, _target(road))), name=AFTER_SWEEP)
     road.verdicts.append(record)
     road.writer.write_gate(record)
     road.observer.on(GateEnded(where=road.where, gate=record))
@@ -58,24 +58,17 @@ def regate_after_sweep(road: Road) -> None:
 def _run(road: Road, identity: str) -> None:
     road.verdicts = []
 
-    def began(name: str, title: str) -> None:
-        road.observer.on(GateBegan(where=road.where, gate=name, title=title))
-
-    def ended(result: GateResult) -> None:
-        record = _record(result)
+    def show(event: GateEvent) -> None:
+        if event.result is None:
+            road.observer.on(GateBegan(where=road.where, gate=event.name, title=event.title))
+            return
+        record = _record(event.result)
         road.verdicts.append(record)
         road.writer.write_gate(record)
         road.observer.on(GateEnded(where=road.where, gate=record))
         road.save(gates=_statuses(road))
 
-    run_suite(
-        road.job.suite,
-        _target(road),
-        gates=road.tools.gates,
-        on_begin=began,
-        on_end=ended,
-        is_cancelled=road.cancel.is_set,
-    )
+    run_suite(road.job.suite, _target(road), on_event=show, is_cancelled=road.cancel.is_set)
     road.cancel.check()
     road.save(gates=_statuses(road), gates_digest=identity)
 
@@ -83,7 +76,7 @@ def _run(road: Road, identity: str) -> None:
 def _kept(road: Road, identity: str) -> list[GateRecord] | None:
     if road.run.gates_digest != identity:
         return None
-    found = [road.writer.find_gate(name) for name in road.job.suite.gate_names()]
+    found = [road.writer.find_gate(name) for name in (i.gate.name for i in road.job.suite.items)]
     whole = [g for g in found if g is not None and g.status != "error"]
     return whole if len(whole) == len(found) else None
 
@@ -110,25 +103,13 @@ def _mark_cells(road: Road, record: GateRecord) -> None:
 
 
 def _record(result: GateResult) -> GateRecord:
-    verdict = result.verdict
-    return GateRecord(
-        name=result.name,
-        status=verdict.status.value,
-        summary=verdict.summary,
-        is_required=result.is_required,
-        measured=dict(verdict.measured),
-        evidence=tuple(verdict.evidence),
-        params=dict(result.params),
-        hint=verdict.hint,
-        started_at=result.started_at,
-        duration_s=result.duration_s,
-    )
+    return GateRecord.from_json(result.as_json())
 
 
 def _statuses(road: Road) -> dict[str, str]:
     return {g.name: g.status for g in road.verdicts}
 
 
-def _target(road: Road):  # type: ignore[no-untyped-def]
+def _target(road: Road) -> Target:
     assert road.target is not None
     return road.target

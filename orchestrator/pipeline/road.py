@@ -82,6 +82,10 @@ class Job:
         return "+".join(box.host.name for box in self.boxes)
 
 
+RunCell = Callable[[LoadTarget, Cell, Callable[[CellProgress], None], Callable[[], bool]], CellOutcome]
+"""Runs one cell, shows its progress, and asks whether it should stop."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
     """The edge: made by the composition root, or by a test."""
@@ -91,7 +95,7 @@ class Tools:
     read_facts: Callable[[Host], Any]
     memory_available: Callable[[Host], int | None]
     lock: Callable[[Host, str, str, bool], AbstractContextManager[Any]]
-    run_cell: Callable[[LoadTarget, Cell, Callable[[CellProgress], None], Callable[[], bool]], CellOutcome]
+    cell_runner: Callable[[], AbstractContextManager[RunCell]]
     sweep_turn: Callable[[], AbstractContextManager[Any]]
     gates: Mapping[str, Gate]
     engines: Mapping[str, Engine]
@@ -113,7 +117,6 @@ class Rank:
     spec: ServerSpec | None = None
     server: Server | None = None
     is_reused: bool = False
-    replaces: tuple[Server, ...] = ()
 
     @property
     def name(self) -> str:

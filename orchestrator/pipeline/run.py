@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 
 from orchestrator.deploy.memory import MemoryReturn, memory_return
 from orchestrator.deploy.runtime import LABEL_RUN
@@ -47,7 +48,7 @@ def new_run(job: Job, run_id: str) -> RunRecord:
         model=profile.model.display,
         served_name=profile.served_name or profile.model.display,
         suite=job.suite.name if job.options.is_gated else None,
-        is_suite_unmodified=job.suite.is_unmodified,
+        is_suite_unmodified=not job.suite.is_modified and job.suite.is_shipped,
         is_ungated=not job.options.is_gated,
         workloads=tuple(w.name for w in job.workloads),
     )
@@ -163,12 +164,12 @@ def collect(road: Road, *, is_kept: bool) -> None:
     notes: list[str] = []
     _save_metrics(road)
     for rank in road.ranks:
-        _attempt(road, f"{rank.name}: saving the log", lambda rank=rank: _save_log(road, rank))
+        _attempt(road, f"{rank.name}: saving the log", partial(_save_log, road, rank))
     for rank in road.ranks:
         if is_kept:
             notes.append(f"{rank.name}: left up")
             continue
-        _attempt(road, f"{rank.name}: stopping the server", lambda rank=rank: notes.extend(_stop(road, rank)))
+        _attempt(road, f"{rank.name}: stopping the server", partial(_stop, road, rank, notes))
     _attempt(road, "reading the end facts", lambda: _end_facts(road))
     detail = "; ".join(notes) or "nothing to stop"
     record = StageRecord(
@@ -207,29 +208,32 @@ def _save_metrics(road: Road) -> None:
         _attempt(road, "saving the metrics", lambda: road.writer.write_text("metrics-after.txt", text))
 
 
-def _stop(road: Road, rank: Rank) -> list[str]:
+def _stop(road: Road, rank: Rank, notes: list[str]) -> None:
     mine = rank.runtime.find(label=(LABEL_RUN, road.run.id))
     if not mine:
-        return [f"{rank.name}: was up before, left up"] if rank.is_reused else []
+        notes.extend([f"{rank.name}: was up before, left up"] if rank.is_reused else [])
+        return
     low = road.tools.memory_available(rank.box.host)
     for server in mine:
         rank.runtime.stop(server.id)
         rank.runtime.remove(server.id)
     before = rank.facts.memory_available_bytes if rank.facts is not None else None
     back = _watch_return(road, rank, before, low)
-    road.memory_returned[rank.name] = back.as_json()
-    return [f"{rank.name}: stopped, {back.text}"]
+    if back is not None:
+        road.memory_returned[rank.name] = asdict(back)
+    notes.append(f"{rank.name}: stopped" + (f", {back.line}" if back is not None else ""))
 
 
-def _watch_return(road: Road, rank: Rank, before: int | None, low: int | None) -> MemoryReturn:
+def _watch_return(road: Road, rank: Rank, before: int | None, low: int | None) -> MemoryReturn | None:
+    """Look until the memory is back or the deadline passes; None where the host does not tell."""
     began = road.tools.clock()
-    while True:
-        now = road.tools.memory_available(rank.box.host)
-        elapsed = road.tools.clock() - began
-        found = memory_return(before=before, low=low, after=now, elapsed_s=elapsed)
-        if found.is_back or elapsed >= RETURN_DEADLINE_S:
+    while low is not None and (now := road.tools.memory_available(rank.box.host)) is not None:
+        waited_s = road.tools.clock() - began
+        found = memory_return(before_start_bytes=before, before_stop_bytes=low, after_stop_bytes=now, waited_s=waited_s)
+        if found.is_back is not False or waited_s >= RETURN_DEADLINE_S:
             return found
         road.tools.sleep(RETURN_PERIOD_S)
+    return None
 
 
 def _end_facts(road: Road) -> None:

@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from orchestrator.deploy.launch import display, docker_run_argv, server_spec
+from orchestrator.deploy.memory import GIB
 from orchestrator.deploy.preflight import Preflight, judge
 from orchestrator.deploy.readiness import ReadyProgress, first_token_probe, wait_until_ready
-from orchestrator.deploy.runtime import LABEL_DIGEST, PullProgress, Server
+from orchestrator.deploy.runtime import LABEL_DIGEST, LABEL_PROFILE, PullProgress, Server, ServerSpec
 from orchestrator.engines.engine import EngineCommand, Placement
 from orchestrator.errors import InputError, RuntimeFailure, ServerDied, TargetError
-from orchestrator.fleet.lines import gib
 from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
 from orchestrator.pipeline.events import StageMoved
 from orchestrator.pipeline.gating import gate_server, regate_after_sweep
@@ -54,23 +54,23 @@ def preflight(road: Road) -> StageOutcome:
     _each(road, _look_at)
     for rank in road.ranks:
         _prepare(road, rank)
+    road.image_digest = road.head.runtime.image_digest(_spec(road.head).image)
+    _label(road)
     found = [(rank, _judge(road, rank)) for rank in road.ranks]
     for rank, verdict in found:
         for warning in verdict.warnings:
             road.note(f"{rank.name}: {warning}", is_warning=True)
-    for rank, verdict in found:
-        verdict.raise_for(rank.name)
-        rank.replaces = verdict.replaces
-        for server in verdict.replaces:
-            road.note(f"{rank.name}: replaces {server.name} ({server.labels.get('dev.gate0.profile', 'gate0')})")
     road.save(
         hosts=tuple(_host_json(rank) for rank in road.ranks),
         runtime=road.head.runtime.facts().kind,
-        command=tuple(display(docker_run_argv(rank.spec)) for rank in road.ranks if rank.spec),
+        command=tuple(display(docker_run_argv(_spec(rank))) for rank in road.ranks),
         added=tuple({"words": list(a.words), "reason": a.reason} for a in _command(road.head).added),
     )
+    for rank, verdict in found:
+        verdict.raise_for_problems(rank.name)
     free = min((f for r in road.ranks if (f := r.facts.memory_available_bytes) is not None), default=None)
-    return StageOutcome(detail=f"{gib(free)} available" if free is not None else "host answers")
+    parts = [f"{free / GIB:.1f} GiB available" if free is not None else "host answers", *found[0][1].memory.lines]
+    return StageOutcome(detail="; ".join(parts))
 
 
 def pull(road: Road) -> StageOutcome:
@@ -83,9 +83,9 @@ def pull(road: Road) -> StageOutcome:
             text = f"{rank.name}: {progress.status}, {progress.layers_done}/{progress.layers} layers"
             road.observer.on(StageMoved(where=road.where, stage="pull", text=text, share=share))
 
-        assert rank.spec is not None
-        before = rank.runtime.image_digest(rank.spec.image)
-        found = rank.runtime.pull(rank.spec.image, profile.pull, show)
+        image = _spec(rank).image
+        before = rank.runtime.image_digest(image)
+        found = rank.runtime.pull(image, profile.pull, show)
         digests[rank.index] = found
         had[rank.index] = before == found
 
@@ -110,27 +110,24 @@ def pull(road: Road) -> StageOutcome:
 
 def start(road: Road) -> StageOutcome:
     """Start each rank, or find that the same digest runs already; replace only what gate0 owns."""
-    identity = server_identity(road)
+    identity = _label(road)
 
     def one(rank: Rank, road: Road) -> None:
-        assert rank.spec is not None
-        spec = replace(rank.spec, labels={**rank.spec.labels, LABEL_DIGEST: identity})
-        rank.spec = spec
-        same = _running_same(road, rank, identity)
-        if same is not None:
-            rank.server, rank.is_reused = same, True
+        verdict = _judge(road, rank)
+        has_fresh_key = isinstance(road.job.profile.serve.api_key, GeneratedKey)
+        if verdict.reuses is not None and not has_fresh_key:
+            rank.server, rank.is_reused = verdict.reuses, True
             return
-        for server in rank.replaces:
-            road.writer.write_text(f"replaced-{server.name}.log", "\n".join(rank.runtime.log_tail(server.id, 0)))
-            rank.runtime.stop(server.id)
-            rank.runtime.remove(server.id)
+        verdict.raise_for_problems(rank.name)
+        for server in verdict.replaces if verdict.reuses is None else (verdict.reuses,):
+            _replace(road, rank, server)
         road.cancel.check()
-        rank.server = rank.runtime.start(spec)
-        road.writer.append_event("started", {"host": rank.name, "server": rank.server.id, "name": spec.name})
+        rank.server = rank.runtime.start(_spec(rank))
+        road.writer.append_event("started", {"host": rank.name, "server": rank.server.id, "name": rank.server.name})
 
     _each(road, one)
     reused = all(rank.is_reused for rank in road.ranks)
-    detail = "the same digest runs already" if reused else f"started {road.head.spec.name if road.head.spec else ''}"
+    detail = "the same digest runs already" if reused else f"started {_server(road.head).name}"
     return StageOutcome(detail=detail, output={"server_digest": identity}, is_skipped=reused)
 
 
@@ -167,9 +164,8 @@ def ready(road: Road) -> StageOutcome:
 def reach(road: Road) -> StageOutcome:
     """Find the attached server: it answers, and lists a model."""
     url = base_url(road)
-    target = road.tools.open_target(
-        url, road.job.profile.served_name or "", claims_of(road.job, None), road.job.api_key
-    )
+    claims, key = claims_of(road.job, None), road.job.api_key
+    target = road.tools.open_target(url, road.job.profile.served_name or "", claims, key)
     names = listed_models(target)
     if names is None:
         raise TargetError(f"{url} does not answer GET /v1/models", hint="is the address right, and is the server up?")
@@ -179,7 +175,7 @@ def reach(road: Road) -> StageOutcome:
     if wanted is None and not names:
         raise TargetError(f"{url} lists no model", hint="name it with `--model`")
     road.save(served_name=wanted or names[0], model=wanted or names[0], base_url=url)
-    road.target = road.tools.open_target(url, road.run.served_name, claims_of(road.job, None), road.job.api_key)
+    road.target = road.tools.open_target(url, road.run.served_name, claims, key)
     return StageOutcome(detail=f"serves {', '.join(names)}")
 
 
@@ -307,24 +303,33 @@ def _prepare(road: Road, rank: Rank) -> None:
     )
 
 
+def _label(road: Road) -> str:
+    """Put the server's identity, as far as it is known now, on each rank's spec."""
+    identity = server_identity(road)
+    for rank in road.ranks:
+        spec = _spec(rank)
+        rank.spec = replace(spec, labels={**spec.labels, LABEL_DIGEST: identity})
+    return identity
+
+
 def _judge(road: Road, rank: Rank) -> Preflight:
-    assert rank.command is not None
+    spec = _spec(rank)
+    ours = rank.runtime.find()
+    same_name = tuple(s for s in rank.runtime.find(name=spec.name) if s.id not in {o.id for o in ours})
+    return judge(road.job.profile, _command(rank), spec, rank.facts, (*ours, *same_name), rank.runtime.foreign())
+
+
+def _replace(road: Road, rank: Rank, server: Server) -> None:
+    """Remove one of gate0's own servers, its log kept in this run's record."""
+    road.note(f"{rank.name}: replaces {server.name} ({server.labels.get(LABEL_PROFILE, 'unknown profile')})")
+    road.writer.write_text(f"replaced-{server.name}.log", "\n".join(rank.runtime.log_tail(server.id, 0)) + "\n")
+    rank.runtime.stop(server.id)
+    rank.runtime.remove(server.id)
+
+
+def _spec(rank: Rank) -> ServerSpec:
     assert rank.spec is not None
-    return judge(
-        road.job.profile,
-        rank.command,
-        rank.spec,
-        facts=rank.facts,
-        existing=rank.runtime.find() + rank.runtime.find(name=rank.spec.name),
-        foreign=rank.runtime.foreign(),
-    )
-
-
-def _running_same(road: Road, rank: Rank, identity: str) -> Server | None:
-    if isinstance(road.job.profile.serve.api_key, GeneratedKey):
-        return None  # a fresh key needs a fresh server
-    same = rank.runtime.find(label=(LABEL_DIGEST, identity))
-    return next((s for s in same if s.is_running), None)
+    return rank.spec
 
 
 def _command(rank: Rank) -> EngineCommand:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator.figures.cell import cell_figures
 from orchestrator.pipeline.events import CellBegan, CellEnded, CellMoved
-from orchestrator.pipeline.road import Road
+from orchestrator.pipeline.road import Road, RunCell
 from orchestrator.records.store import StoredCell
 from orchestrator.sweep.runner import CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell
@@ -37,22 +37,21 @@ def sweep_cells(road: Road, load: LoadTarget, serving: Mapping[str, Json]) -> tu
     """Run all cells of all workloads; returns `(measured, kept)` counts."""
     cells = [cell for workload in road.job.workloads for cell in workload.cells()]
     measured = kept = 0
-    for index, cell in enumerate(cells):
-        road.cancel.check()
-        turn = _Turn(cell=cell, digest=cell_digest(cell, serving), index=index, total=len(cells))
-        found = road.writer.find_cell(cell.workload.name, cell.id)
-        if found is not None and found.cell.digest == turn.digest and found.cell.status == "measured":
-            kept += 1
-            _tell_end(road, turn, found, prefix="kept from an earlier attempt: ")
-        else:
-            measured += 1
-            _tell_end(road, turn, _measure(road, load, turn), prefix="")
+    with road.tools.cell_runner() as run_cell:
+        for index, cell in enumerate(cells):
+            road.cancel.check()
+            turn = _Turn(cell=cell, digest=cell_digest(cell, serving), index=index, total=len(cells))
+            found = road.writer.find_cell(cell.workload.name, cell.id)
+            if found is not None and found.cell.digest == turn.digest and found.cell.status == "measured":
+                kept += 1
+                _tell_end(road, turn, found, prefix="kept from an earlier attempt: ")
+            else:
+                measured += 1
+                _tell_end(road, turn, _measure(road, load, turn, run_cell), prefix="")
     return measured, kept
 
 
-def _measure(road: Road, load: LoadTarget, turn: _Turn) -> StoredCell:
-    place = {"where": road.where, "cell": turn.name, "index": turn.index, "total": turn.total}
-
+def _measure(road: Road, load: LoadTarget, turn: _Turn, run_cell: RunCell) -> StoredCell:
     def show(progress: CellProgress) -> None:
         moved = CellMoved(
             where=road.where,
@@ -67,8 +66,8 @@ def _measure(road: Road, load: LoadTarget, turn: _Turn) -> StoredCell:
     with road.tools.sweep_turn():
         road.cancel.check()
         road.observer.on(CellBegan(where=road.where, cell=turn.name, index=turn.index, total=turn.total))
-        road.writer.append_event("cell", place)
-        outcome = road.tools.run_cell(load, turn.cell, show, road.cancel.is_set)
+        road.writer.append_event("cell", {"cell": turn.name, "index": turn.index, "total": turn.total})
+        outcome = run_cell(load, turn.cell, show, road.cancel.is_set)
     road.cancel.check()
     record = replace(outcome.record, digest=turn.digest, is_ungated=road.run.is_ungated)
     road.writer.write_cell(record, outcome.requests)

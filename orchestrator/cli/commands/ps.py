@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from orchestrator.cli.options import hosts_option, json_option, on_option
@@ -47,10 +49,10 @@ def ps(*, on: str | None, hosts_file: str | None, as_json: bool) -> int:
     return max((e.exit_code for e in search.errors), default=0)
 
 
-def _state(row: dict[str, object]) -> str:
+def _state(row: Mapping[str, object]) -> str:
     return "running" if row["is_running"] else f"exited {row['exit_code']}"
 
 
-def _line(row: dict[str, object]) -> list[str]:
+def _line(row: Mapping[str, object]) -> list[str]:
     columns = ("port", "started_at", "run")
     return [str(row["host"]), str(row["name"]), _state(row), *(str(row[c] or "") for c in columns)]

@@ -1,0 +1,127 @@
+"""The plan: all that `run` would do, worked out from files alone. No host is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestrator.deploy.launch import display, docker_run_argv, server_spec
+from orchestrator.engines.engine import Added, Advisory, Engine, Placement
+from orchestrator.fleet.inventory import HostEntry
+from orchestrator.gating.suite import Suite
+from orchestrator.profile.digest import profile_digest
+from orchestrator.profile.model import EnvValue, Profile, RuntimeKind, SecretRef
+from orchestrator.sweep.estimate import estimate_minutes
+from orchestrator.sweep.workload import Workload
+from orchestrator.values import Json, Secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPlan:
+    """What one host would be told. `command` is the exact line, secrets redacted."""
+
+    host: str
+    rank: int
+    command: str
+    name: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything that `run` would do."""
+
+    profile: str
+    digest: str
+    hosts: tuple[HostPlan, ...]
+    added: tuple[Added, ...]
+    notes: tuple[str, ...]
+    advisories: tuple[Advisory, ...]
+    replaces: str
+    suite: str
+    gates: tuple[tuple[str, bool], ...]
+    cells: tuple[str, ...]
+    minutes: float
+    minutes_assume: str
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "profile": self.profile,
+            "digest": self.digest,
+            "hosts": [{"host": h.host, "rank": h.rank, "name": h.name, "command": h.command} for h in self.hosts],
+            "added": [{"words": list(a.words), "reason": a.reason} for a in self.added],
+            "notes": list(self.notes),
+            "advisories": [{"code": a.code, "message": a.message, "hint": a.hint} for a in self.advisories],
+            "replaces": self.replaces,
+            "suite": self.suite,
+            "gates": [{"gate": name, "is_required": required} for name, required in self.gates],
+            "cells": list(self.cells),
+            "estimated_minutes": self.minutes,
+            "estimate_assumes": self.minutes_assume,
+        }
+
+
+def make_plan(
+    profile: Profile,
+    engine: Engine,
+    groups: Sequence[Sequence[HostEntry]],
+    *,
+    suite: Suite,
+    workloads: Sequence[Workload],
+) -> Plan:
+    """Work it out for each host group. Memory of the hosts is unknown here, so GiB figures are left to `run`."""
+    digest = profile_digest(profile)
+    hosts: list[HostPlan] = []
+    added: tuple[Added, ...] = ()
+    notes: tuple[str, ...] = ()
+    for group in groups:
+        for rank, entry in enumerate(group):
+            place = _placement(rank, entry, group)
+            command = engine.command(profile, place)
+            added, notes = command.added, command.notes
+            env = {name: _shown(name, value) for name, value in profile.env.items() if value is not None}
+            if profile.serve.api_key is not None and command.api_key_env:
+                env[command.api_key_env] = Secret(command.api_key_env, "")
+            gpus = profile.container.gpus != "none" and profile.runtime is RuntimeKind.DOCKER
+            spec = server_spec(profile, command, rank=rank, run_id="RUN", digest=digest, env=env, gpus=gpus, home="~")
+            line = display(docker_run_argv(spec))
+            if profile.runtime is RuntimeKind.PROCESS:
+                line = display((spec.image, *spec.command))
+            hosts.append(HostPlan(host=entry.name, rank=rank, command=line, name=spec.name, port=command.port))
+    estimates = [estimate_minutes(w) for w in workloads]
+    return Plan(
+        profile=profile.name,
+        digest=digest,
+        hosts=tuple(hosts),
+        added=added,
+        notes=notes,
+        advisories=engine.advisories(profile),
+        replaces=_replaces(hosts),
+        suite=suite.name,
+        gates=tuple((item.gate.name, item.is_required) for item in suite.items),
+        cells=tuple(f"{w.name}/{cell.id}" for w in workloads for cell in w.cells()),
+        minutes=round(sum(e.minutes for e in estimates) * max(1, len(groups)), 1),
+        minutes_assume="; ".join(sorted({e.assumes for e in estimates})),
+    )
+
+
+def _placement(rank: int, entry: HostEntry, group: Sequence[HostEntry]) -> Placement:
+    first = group[0]
+    return Placement(
+        rank=rank,
+        nodes=len(group),
+        address=(entry.link.ip if entry.link else None) or entry.address,
+        master_address=(first.link.ip if first.link else None) or first.address,
+    )
+
+
+def _shown(name: str, value: EnvValue) -> str | Secret:
+    return Secret(name, "") if isinstance(value, SecretRef) else value or ""
+
+
+def _replaces(hosts: Sequence[HostPlan]) -> str:
+    if not hosts:
+        return "nothing: the server is someone else's"
+    names = ", ".join(sorted({h.name for h in hosts}))
+    ports = ", ".join(sorted({str(h.port) for h in hosts}))
+    return f"only a server that gate0 itself started under the name {names} or on port {ports}, if it differs"
