@@ -24,7 +24,7 @@ class Workload:
         prompt_tokens, output_tokens, concurrency: The grid's axes; every combination is a cell.
         requests_per_user: Closed loop: requests of one repeat = concurrency times this. Batch: always concurrency.
         repeats: Times each cell runs, each with fresh nonces at the start of each prompt.
-        warmup: Unrecorded requests before the first cell.
+        warmup: Unrecorded short requests before each cell, at the cell's concurrency.
         batch_answers: Size of the derived batch-time figure (200 in the eight-user report).
     """
 
