@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from orchestrator.deploy.runtime import Server, ServerSpec
-from orchestrator.profile.model import Mount
+from orchestrator.profile.model import Mount, Port
 from orchestrator.values import Secret
 
 _NEVER = "0001-01-01T00:00:00Z"
@@ -124,12 +124,20 @@ def _host_config(spec: ServerSpec, home: str, gpus: GpuRoad) -> dict[str, Any]:
     if spec.mounts:
         config["Binds"] = [_bind(mount, home) for mount in spec.mounts]
     if spec.ports:
-        config["PortBindings"] = {f"{port.container}/tcp": [{"HostPort": str(port.host)}] for port in spec.ports}
+        config["PortBindings"] = _port_bindings(spec.ports)
     if spec.ulimits:
         config["Ulimits"] = [{"Name": name, "Soft": value, "Hard": value} for name, value in spec.ulimits.items()]
     if spec.gpus:
         config["DeviceRequests"] = [_device_request(gpus)]
     return config
+
+
+def _port_bindings(ports: Sequence[Port]) -> dict[str, list[dict[str, str]]]:
+    bindings: dict[str, list[dict[str, str]]] = {}
+    for port in ports:
+        binding = {"HostPort": str(port.host), **({"HostIp": port.address} if port.address else {})}
+        bindings.setdefault(f"{port.container}/tcp", []).append(binding)
+    return bindings
 
 
 def _bind(mount: Mount, home: str) -> str:

@@ -303,14 +303,15 @@ class DockerRuntime:
             self._client().remove_container(container_id, v=True, force=True)
 
     def _prepare_mounts(self, spec: ServerSpec) -> str:
-        """Make the folders under `~` as the user who owns them (Docker would make them as root); returns the home."""
-        if not any(mount.source.startswith("~") for mount in spec.mounts):
-            return ""
-        home = self._host.run(("sh", "-c", 'printf %s "$HOME"'), check=True).stdout
-        folders = tuple(mount_source(mount, home) for mount in spec.mounts if mount.source.startswith("~"))
-        # A source that is there already may be a file: `test -e` first.
-        script = 'for path; do [ -e "$path" ] || mkdir -p -- "$path" || exit; done'
-        self._host.run(("sh", "-c", script, "sh", *folders), check=True)
+        """Make missing folders as the user where it may: Docker would make them as root. Returns the user's home."""
+        home = ""
+        if any(mount.source.startswith("~") for mount in spec.mounts):
+            home = self._host.run(("sh", "-c", 'printf %s "$HOME"'), check=True).stdout
+        sources = (mount_source(mount, home) for mount in spec.mounts)
+        folders = tuple(source for source in sources if source.startswith("/"))
+        if folders:
+            script = 'for path; do [ -e "$path" ] || mkdir -p -- "$path"; done'
+            self._host.run(("sh", "-c", script, "sh", *folders))
         return home
 
     def _gpus_for(self, spec: ServerSpec) -> GpuRoad:

@@ -101,7 +101,9 @@ def judge(  # noqa: PLR0917 (six different things, each of its own type)
     reuses = next((server for server in ours if server.is_running and _has_same_digest(server, spec)), None)
     if reuses is not None:
         return Preflight(reuses=reuses)
-    replaces = tuple(server for server in ours if _is_in_the_way(server, spec, command.port))
+    # The label has the port on the host, which differs from the command's when the profile publishes it so.
+    port = int(spec.labels.get(LABEL_PORT, command.port))
+    replaces = tuple(server for server in ours if _is_in_the_way(server, spec, port))
     frees_memory = any(server.is_running for server in replaces)
     memory = memory_budget(
         profile,
@@ -111,7 +113,7 @@ def judge(  # noqa: PLR0917 (six different things, each of its own type)
     )
     found = (
         _name_problem(spec, existing, foreign),
-        _port_problem(command.port, facts, replaces),
+        _port_problem(port, facts, replaces),
         _memory_problem(memory),
         _disk_problem(facts),
     )

@@ -121,6 +121,12 @@ class FakeRuntime:
         """What it was started from."""
         return self._servers[server_id].spec
 
+    @property
+    def followers(self) -> int:
+        """How many follow a log now."""
+        with self._changed:
+            return len(self._followers)
+
     def settle(self, *, followers: int = 0, timeout_s: float = 5.0) -> None:
         """Wait until so many followers have begun, and each that is left has taken every line and asked for more."""
 
