@@ -22,7 +22,8 @@ Count = Callable[[str], int | None]
 """The whole prompt's tokens, template included, when the user's text is this; None: the server cannot tell."""
 
 WORDS_IN_NONCE = 6
-NONCE_TRIES = 20
+NONCE_TRIES = 60
+SAMPLE = 15
 FIT_TRIES = 16
 HEAD_WORDS = 12
 TOK_PER_WORD = 1.3
@@ -91,24 +92,35 @@ class PromptBook:
         rng = random.Random(f"{self._seed}/{prompt_tok}")
         words = corpus()
         starts = [rng.randrange(len(words)) for _ in range(variety)]
-        return tuple(self._fit(prompt_tok, words[start:] + words[:start]) for start in starts)
+        nonce = self._typical_nonce()
+        return tuple(self._fit(prompt_tok, words[start:] + words[:start], nonce) for start in starts)
 
-    def _fit(self, prompt_tok: int, words: Sequence[str]) -> _Fit:
-        nonce = draw_nonce(self._rng)
+    def _typical_nonce(self) -> str:
+        """The middle one of several by length: one that later draws will match soon."""
+        drawn = [draw_nonce(self._rng) for _ in range(SAMPLE if self._counter.is_cheap else 1)]
+        if len(drawn) == 1:
+            return drawn[0]
+        return sorted(drawn, key=lambda nonce: _counted(self._counter.count, nonce))[len(drawn) // 2]
+
+    def _fit(self, prompt_tok: int, words: Sequence[str], nonce: str) -> _Fit:
         text = fit_passage(self._counter.count, prompt_tok, nonce=nonce, words=words)
         head = " ".join(islice(text.split(" "), HEAD_WORDS))
         head_tok = self._counter.count(f"{nonce} {head}") if self._counter.is_cheap else None
         return _Fit(text=text, head=head, head_tok=head_tok, prompt_tok=self._counter.count(f"{nonce} {text}"))
 
     def _nonce(self, fit: _Fit) -> str:
-        nonce = draw_nonce(self._rng)
+        """One as long as the fit's; the nearest of many tries where the vocabulary splits most words."""
+        nearest, off_by = draw_nonce(self._rng), None
         if fit.head_tok is None:
-            return nonce
+            return nearest
         for _ in range(NONCE_TRIES):
-            if self._counter.count(f"{nonce} {fit.head}") == fit.head_tok:
-                break
             nonce = draw_nonce(self._rng)
-        return nonce
+            off = abs(_counted(self._counter.count, f"{nonce} {fit.head}") - fit.head_tok)
+            if off_by is None or off < off_by:
+                nearest, off_by = nonce, off
+            if off == 0:
+                break
+        return nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,143 @@
+"""Prompts of an exact length with a fresh nonce in front."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from orchestrator.errors import InputError, TargetError
+from orchestrator.sweep.passages import NONCE_WORDS, corpus
+from orchestrator.sweep.prompts import CellPrompts, Counter, PromptBook, draw_nonce, fit_passage
+from orchestrator.sweep.workload import Cell, Kind, Workload
+
+TEMPLATE_TOK = 9
+
+
+def words_and_marks(text: str) -> int:
+    """A vocabulary of whole words and punctuation marks."""
+    return TEMPLATE_TOK + len(re.findall(r"\w+|[^\w\s]", text))
+
+
+def pieces_of_three(text: str) -> int:
+    """A poor vocabulary: a token for each three letters begun of a word."""
+    return TEMPLATE_TOK + sum(-(-len(word) // 3) for word in text.split())
+
+
+def first_word_is_split(text: str) -> int:
+    """As vocabularies without a token for a word that has no space before it: some first words are two."""
+    return words_and_marks(text) + (len(text.split(maxsplit=1)[0]) > 4)
+
+
+COUNTS = [words_and_marks, pieces_of_three, first_word_is_split]
+
+
+def cell_of(prompt_tok: int, *, concurrency: int = 3, repeats: int = 2) -> Cell:
+    workload = Workload(name="w", repeats=repeats)
+    return Cell(workload=workload, kind=Kind.BATCH, prompt_tok=prompt_tok, output_tok=8, concurrency=concurrency)
+
+
+def prompts_of(count: Callable[[str], int | None], prompt_tok: int, *, is_cheap: bool = True) -> CellPrompts:
+    return PromptBook(Counter(count=count, is_cheap=is_cheap), seed=1).for_cell(cell_of(prompt_tok), warmup=2)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("prompt_tok", [32, 64, 128, 777, 5000])
+def test_every_prompt_has_exactly_the_tokens_asked_for(count: Callable[[str], int], prompt_tok: int) -> None:
+    prompts = prompts_of(count, prompt_tok)
+
+    assert {count(prompts.text(k)) for k in range(8)} == {prompt_tok}
+
+
+@settings(max_examples=60, deadline=None)
+@given(prompt_tok=st.integers(40, 3000), seed=st.integers(0, 1000))
+def test_fit_never_exceeds_and_misses_by_less_than_a_word(prompt_tok: int, seed: int) -> None:
+    nonce = draw_nonce(random.Random(seed))
+
+    text = fit_passage(pieces_of_three, prompt_tok, nonce=nonce, words=corpus())
+
+    assert 0 <= prompt_tok - pieces_of_three(f"{nonce} {text}") <= 1
+
+
+def test_fit_asks_seldom() -> None:
+    asked: list[str] = []
+
+    def count(text: str) -> int:
+        asked.append(text)
+        return pieces_of_three(text)
+
+    fit_passage(count, 50_000, nonce=draw_nonce(random.Random(1)), words=corpus())
+
+    assert len(asked) <= 30
+
+
+def test_no_two_prompts_share_their_first_words() -> None:
+    book = PromptBook(Counter(count=words_and_marks, is_cheap=True), seed=1)
+
+    first, again = (book.for_cell(cell_of(64, concurrency=8, repeats=5)) for _ in range(2))
+
+    nonces = first.nonces + again.nonces
+    assert len(set(nonces)) == len(nonces) == 80
+    assert all(first.text(k).startswith(first.nonces[k] + " ") for k in range(40))
+
+
+def test_same_seed_gives_the_same_passages_and_other_nonces() -> None:
+    one, two = (prompts_of(words_and_marks, 128) for _ in range(2))
+
+    assert one.nonces != two.nonces
+    assert [p.split()[:20] for p in one.passages] == [p.split()[:20] for p in two.passages]
+
+
+def test_length_is_fitted_once() -> None:
+    asked: list[str] = []
+
+    def count(text: str) -> int:
+        asked.append(text)
+        return words_and_marks(text)
+
+    book = PromptBook(Counter(count=count, is_cheap=False), seed=1)
+    book.for_cell(cell_of(500))
+    before = len(asked)
+    book.for_cell(cell_of(500))
+
+    assert len(asked) == before
+
+
+def test_dear_counts_are_not_spent_on_nonces() -> None:
+    asked: list[str] = []
+
+    def count(text: str) -> int:
+        asked.append(text)
+        return words_and_marks(text)
+
+    PromptBook(Counter(count=count, is_cheap=False), seed=1).for_cell(cell_of(128, concurrency=100))
+
+    assert len(asked) < 60
+
+
+def test_server_that_tells_nothing_still_gets_prompts() -> None:
+    prompts = prompts_of(lambda _: None, 128, is_cheap=False)
+
+    assert prompts.prompt_tok is None
+    assert 60 < len(prompts.text(0).split()) < 140
+
+
+def test_length_below_the_template_is_refused_with_what_it_takes() -> None:
+    with pytest.raises(InputError, match=r"prompt_tokens 12: .* alone take 1\d"):
+        prompts_of(words_and_marks, 12)
+
+
+def test_count_that_stops_is_the_servers_fault() -> None:
+    answers = iter([20, 100])
+
+    with pytest.raises(TargetError, match="stopped telling"):
+        fit_passage(lambda _: next(answers, None), 500, nonce="a b", words=corpus())
+
+
+def test_nonces_have_forty_bits() -> None:
+    assert len(set(NONCE_WORDS)) == len(NONCE_WORDS) == 128
+    assert len(draw_nonce(random.Random(1)).split()) == 6
