@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
 from orchestrator import __version__
@@ -61,12 +61,9 @@ def load_profile(name: str) -> Loaded:
     from orchestrator.engines.registry import load_engines
     from orchestrator.profile import loading
 
-    loaded = loading.load_profile(name, search=loading.search_path())
     engines = load_engines()
-    engine = engines.get(loaded.profile.engine)
-    if engine is None:
-        raise InputError(f"no engine named {loaded.profile.engine!r}", hint=f"installed: {', '.join(sorted(engines))}")
-    found = engine.problems(loaded.profile)
+    loaded = loading.load_profile(name, search=loading.search_path(), engines=engines)
+    found = engines[loaded.profile.engine].problems(loaded.profile)
     if found:
         raise loading.problems_at(loaded, found)
     return loaded
@@ -93,9 +90,13 @@ def load_suite(profile: Profile, name: str | None = None) -> Suite:
 
 def resolve_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntry, ...]:
     """`--on a,b`; None: all hosts of hosts.yaml, else this machine."""
-    from orchestrator.fleet import hosts
+    from orchestrator.fleet.hosts_file import LazySshConfig, find_inventory
+    from orchestrator.fleet.inventory import LOCAL, all_hosts, resolve_hosts
 
-    return hosts.resolve(names, hosts_file)
+    inventory = find_inventory(hosts_file, os.environ, cwd=Path.cwd(), home=Path.home())
+    if names is not None:
+        return resolve_hosts(names, inventory, LazySshConfig())
+    return all_hosts(inventory, LazySshConfig()) or resolve_hosts(LOCAL, inventory, LazySshConfig())
 
 
 def host_groups(profile: Profile, entries: Sequence[HostEntry]) -> tuple[tuple[HostEntry, ...], ...]:
@@ -104,6 +105,8 @@ def host_groups(profile: Profile, entries: Sequence[HostEntry]) -> tuple[tuple[H
     Raises:
         InputError: The number of hosts does not fit `nodes`, or an endpoint was given hosts.
     """
+    if profile.attach is not None:
+        return ((),)
     if profile.nodes == 1:
         return tuple((entry,) for entry in entries)
     if len(entries) != profile.nodes:
@@ -118,7 +121,7 @@ def host_groups(profile: Profile, entries: Sequence[HostEntry]) -> tuple[tuple[H
 @contextmanager
 def open_hosts(entries: Sequence[HostEntry]) -> Iterator[tuple[Host, ...]]:
     """The hosts, closed at the end whatever happens."""
-    from orchestrator.fleet.hosts import open_host
+    from orchestrator.fleet.hosts_file import open_host
 
     opened: list[Host] = []
     try:
@@ -135,19 +138,20 @@ def make_tools(turns: Turns) -> Tools:
 
     from orchestrator.deploy.open import open_runtime
     from orchestrator.engines.registry import load_engines
-    from orchestrator.fleet.facts import memory_available, read_facts
-    from orchestrator.fleet.lock import acquire
+    from orchestrator.fleet.facts import read_facts
+    from orchestrator.fleet.lock import hold
     from orchestrator.gating.suite import load_gates
+    from orchestrator.pipeline.hostview import memory_available
     from orchestrator.pipeline.road import Tools
     from orchestrator.sweep.runner import CellRunner
     from orchestrator.wire.target import HttpTarget
 
     return Tools(
         open_runtime=lambda profile, host: open_runtime(profile.runtime, host),
-        open_target=lambda url, model, claims, key: HttpTarget(url, model, claims=claims, api_key=key),
+        open_target=lambda url, model, claims, key: HttpTarget(url, model, claims, api_key=key),
         read_facts=read_facts,
         memory_available=memory_available,
-        lock=lambda host, run_id, why, force: acquire(host, run_id=run_id, why=why, force=force),
+        lock=lambda host, run_id, why, force: hold(host, run_id, why, force=force),
         cell_runner=CellRunner,
         sweep_turn=turns,
         gates=load_gates(),
@@ -166,6 +170,7 @@ def make_job(
     suite: Suite,
     workloads: Sequence[Workload],
     options: Options,
+    loaded: Loaded | None = None,
 ) -> Job:
     """Everything fixed before the first stage; secrets are resolved here, and here alone."""
     from orchestrator.engines.registry import load_engines
@@ -182,7 +187,7 @@ def make_job(
         boxes=tuple(boxes),
         suite=suite,
         workloads=tuple(workloads),
-        env=resolve_env(profile),
+        env=resolve_env(profile, loaded=loaded),
         api_key=api_key(profile),
         options=options,
         invocation=("gate0", *sys.argv[1:]),
@@ -230,5 +235,5 @@ def api_key(profile: Profile) -> Secret | None:
     if declared is None:
         return None
     if isinstance(declared, GeneratedKey):
-        return Secret("api_key", secrets.token_urlsafe(24))
+        return Secret("api_key", token_urlsafe(24))
     return resolve(declared)

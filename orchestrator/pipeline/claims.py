@@ -6,8 +6,8 @@ import ipaddress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from orchestrator.deploy.launch import reachable_port
 from orchestrator.engines.engine import MetricNames
-from orchestrator.profile.model import RuntimeKind
 from orchestrator.sweep.runner import LoadTarget
 from orchestrator.values import Json
 from orchestrator.wire.chat import Claims
@@ -101,9 +101,7 @@ def base_url(road: Road) -> str:
         url = profile.attach.rstrip("/")
         return url if urlsplit(url).path else f"{url}/v1"
     assert head.command is not None
-    port = head.command.port
-    if profile.runtime is RuntimeKind.DOCKER and profile.container.network != "host":
-        port = next((p.host for p in profile.container.ports if p.container == port), port)
+    port = reachable_port(profile, head.command)
     if profile.expose == "loopback":
         return f"http://127.0.0.1:{head.box.host.open_port(port)}/v1"
     return f"http://{bracketed(head.box.host.address)}:{port}/v1"

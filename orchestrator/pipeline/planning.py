@@ -11,7 +11,7 @@ from orchestrator.fleet.inventory import HostEntry
 from orchestrator.gating.suite import Suite
 from orchestrator.profile.digest import profile_digest
 from orchestrator.profile.model import EnvValue, Profile, RuntimeKind, SecretRef
-from orchestrator.sweep.estimate import estimate_minutes
+from orchestrator.sweep.estimate import estimate
 from orchestrator.sweep.workload import Workload
 from orchestrator.values import Json, Secret
 
@@ -88,7 +88,7 @@ def make_plan(
             if profile.runtime is RuntimeKind.PROCESS:
                 line = display((spec.image, *spec.command))
             hosts.append(HostPlan(host=entry.name, rank=rank, command=line, name=spec.name, port=command.port))
-    estimates = [estimate_minutes(w) for w in workloads]
+    estimates = [estimate(w) for w in workloads]
     return Plan(
         profile=profile.name,
         digest=digest,
@@ -101,7 +101,7 @@ def make_plan(
         gates=tuple((item.gate.name, item.is_required) for item in suite.items),
         cells=tuple(f"{w.name}/{cell.id}" for w in workloads for cell in w.cells()),
         minutes=round(sum(e.minutes for e in estimates) * max(1, len(groups)), 1),
-        minutes_assume="; ".join(sorted({e.assumes for e in estimates})),
+        minutes_assume="; ".join(sorted({e.assumption for e in estimates})),
     )
 
 

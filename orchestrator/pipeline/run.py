@@ -123,6 +123,7 @@ def _inside_lock(road: Road, stack: ExitStack) -> tuple[RunStatus, Gate0Error | 
 def _take(road: Road, stage: Stage) -> None:
     road.cancel.check()
     road.observer.on(StageBegan(where=road.where, stage=stage.name))
+    road.writer.append_event("stage", {"stage": stage.name, "attempt": road.run.attempts})
     started_at, began = utc_now(), road.tools.clock()
     status, detail, output, identity = StageStatus.FAILED, "", {}, ""
     try:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from orchestrator.deploy.launch import display, docker_run_argv, server_spec
 from orchestrator.deploy.memory import GIB
 from orchestrator.deploy.preflight import Preflight, judge
-from orchestrator.deploy.readiness import ReadyProgress, first_token_probe, wait_until_ready
+from orchestrator.deploy.probe import first_token_probe
+from orchestrator.deploy.readiness import WaitProgress, wait_until_ready
 from orchestrator.deploy.runtime import LABEL_DIGEST, LABEL_PROFILE, PullProgress, Server, ServerSpec
 from orchestrator.engines.engine import EngineCommand, Placement
 from orchestrator.errors import InputError, RuntimeFailure, ServerDied, TargetError
 from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
+from orchestrator.pipeline.death import death_of
 from orchestrator.pipeline.events import StageMoved
 from orchestrator.pipeline.gating import gate_server, regate_after_sweep
 from orchestrator.pipeline.road import Rank, Road
@@ -136,21 +138,23 @@ def ready(road: Road) -> StageOutcome:
     job, head = road.job, road.head
     server = _server(head)
     url = base_url(road)
-    road.target = road.tools.open_target(url, road.run.served_name, claims_of(job, None), job.api_key)
+    target = road.tools.open_target(url, road.run.served_name, claims_of(job, None), job.api_key)
+    road.target = target
     road.save(base_url=url)
 
-    def show(progress: ReadyProgress) -> None:
-        text = f"{head.name}: {progress.text}"
-        road.observer.on(StageMoved(where=road.where, stage="ready", text=text, share=progress.share))
+    def show(progress: WaitProgress) -> None:
+        text = f"{head.name}: {progress.stage} {progress.detail}".rstrip()
+        road.observer.on(StageMoved(where=road.where, stage="ready", text=text))
 
     with _Watch(road) as watch:
         found = wait_until_ready(
             head.runtime,
             server.id,
-            first_token_probe(road.target),
+            first_token_probe(lambda: target),
             traits=job.engine.traits,
             deadline_s=job.profile.ready.timeout_s,
             stall_s=job.profile.ready.stall_s,
+            host=head.name,
             on_progress=show,
             clock=road.tools.clock,
             sleep=road.tools.sleep,
@@ -158,7 +162,9 @@ def ready(road: Road) -> StageOutcome:
         )
     road.cancel.check()
     detail = f"first token after {found.elapsed_s:.1f} s"
-    return StageOutcome(detail=detail, output={"elapsed_s": found.elapsed_s, "stages": list(found.stages)})
+    return StageOutcome(
+        detail=detail, output={"elapsed_s": found.elapsed_s, "stages": [asdict(stage) for stage in found.stages]}
+    )
 
 
 def reach(road: Road) -> StageOutcome:

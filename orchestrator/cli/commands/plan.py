@@ -70,4 +70,4 @@ def _say(printer: Printer, plan: Plan) -> None:
     printer.answer(f"gates ({plan.suite}): {gates}")
     if plan.cells:
         printer.answer(f"cells ({len(plan.cells)}): {', '.join(plan.cells)}")
-        printer.answer(f"estimated: {plan.minutes:g} minutes of sweep, if {plan.minutes_assume}")
+        printer.answer(f"estimated: {plan.minutes:g} minutes of sweep ({plan.minutes_assume})")

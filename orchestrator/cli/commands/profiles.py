@@ -18,8 +18,7 @@ def profiles(*, as_json: bool) -> int:
 
     printer = Printer(is_json=as_json)
     found, loads = list_profiles(search_path()), list_workloads(workload_path())
-    rows = [(p.name, p.engine or "", p.title or "") for p in found]
-    printer.table(("profile", "engine", "title"), rows)
+    printer.table(("profile", "engine", "title"), [(p.name, p.engine or "", p.title or "") for p in found])
     printer.answer("")
     printer.table(("workload", "title"), [(w.name, w.title or "") for w in loads])
     printer.document(

@@ -112,7 +112,7 @@ def take_road(
     names = tuple(workloads) or loaded.profile.workloads
     loads = () if options.deploy_only else compose.load_workloads(names, overrides)
     chosen = compose.load_suite(loaded.profile, suite)
-    entries = compose.resolve_entries(on, hosts_file)
+    entries = () if loaded.profile.attach else compose.resolve_entries(on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
     store, cancel, tools = Store(compose.results_root(results)), Cancel(), compose.make_tools(Turns(together=together))
     with compose.open_hosts(entries) as hosts, cancel_on_signals(cancel, printer), LiveView(printer) as view:
@@ -127,6 +127,7 @@ def take_road(
                 suite=chosen,
                 workloads=loads,
                 options=options,
+                loaded=loaded,
             )
             road = compose.make_road(job, tools, store=store, observer=view, cancel=cancel, is_resumed=resume)
             roads.append(road)

@@ -32,7 +32,7 @@ def stop(
     from orchestrator.cli.printer import Printer
     from orchestrator.cli.servers import choose, find_servers
     from orchestrator.errors import InputError
-    from orchestrator.fleet.lock import acquire
+    from orchestrator.fleet.lock import hold
     from orchestrator.records.store import RunWriter
 
     if not names and not is_all:
@@ -46,7 +46,7 @@ def stop(
         search = find_servers(hosts)
         chosen = choose(search.found, names, what="stop")
         for one in chosen:
-            with acquire(one.host, run_id="stop", why=f"stopping {one.server.name}", force=force):
+            with hold(one.host, "stop", f"stopping {one.server.name}", force=force):
                 file = f"{one.host.name}-{one.server.name}-{one.server.id[:12]}.log"
                 RunWriter(Path(log_dir)).write_text(file, "\n".join(one.runtime.log_tail(one.server.id, 0)) + "\n")
                 one.runtime.stop(one.server.id)
