@@ -62,7 +62,7 @@ def server_spec(
         mounts=tuple(_at_home(mount, home) for mount in settings.mounts) if in_docker else (),
         ports=_published(profile, command) if in_docker else (),
         ulimits=dict(settings.ulimits) if in_docker else {},
-        gpus={"auto": gpus, "all": True, "none": False}[settings.gpus],
+        gpus=in_docker and {"auto": gpus, "all": True, "none": False}[settings.gpus],
         restart=settings.restart,
     )
 

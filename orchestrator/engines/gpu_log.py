@@ -48,21 +48,21 @@ GPU_SYMPTOMS = (
 HOST_SYMPTOMS = (
     Symptom(
         cause="model_gated",
-        pattern=r"GatedRepoError|gated repo|Access to model \S+ is restricted|awaiting a review from the repo",
+        pattern=r"GatedRepoError: |gated repo|Access to model \S+ is restricted|awaiting a review from the repo",
         message="the model is gated and the hub does not let this account in",
         hint="accept the model's terms on its page and give env: {{HF_TOKEN: {{secret: HF_TOKEN}}}}",
     ),
     Symptom(
         cause="model_not_found",
-        pattern=r"(?P<model>\S+) is not a local folder and is not a valid model identifier|RepositoryNotFoundError"
-        r"|Repository Not Found|Invalid repository ID or local directory specified|RevisionNotFoundError"
-        r"|does not appear to have a file named|HFValidationError",
+        pattern=r"(?P<model>\S+) is not a local folder and is not a valid model identifier|RepositoryNotFoundError: "
+        r"|Repository Not Found|Invalid repository ID or local directory specified|RevisionNotFoundError: "
+        r"|does not appear to have a file named|HFValidationError: ",
         message="the model is neither on the hub nor at that path",
         hint="check model; a path must be mounted into the container (container.mounts)",
     ),
     Symptom(
         cause="hub_unreachable",
-        pattern=r"LocalEntryNotFoundError|Failed to resolve 'huggingface\.co'|couldn't connect to 'https://huggingface\.co'",
+        pattern=r"LocalEntryNotFoundError: |Failed to resolve 'huggingface\.co'|couldn't connect to 'https://huggingface\.co'",
         message="the hub cannot be reached and the model is not in the host's cache",
         hint="download the model on the host first, or mount a cache that has it (container.mounts)",
     ),

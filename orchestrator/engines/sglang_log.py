@@ -36,7 +36,8 @@ SYMPTOMS = (
     ),
     Symptom(
         cause="bad_flag_value",
-        pattern=r"error: (?:argument (?P<flag>[^:]+): (?P<problem>.+)|ambiguous option: (?P<short>\S+) could match .+)",
+        pattern=r"error: (?:argument (?P<flag>[^:]+): (?P<problem>.+?)(?: \(choose .*)?$"
+        r"|ambiguous option: (?P<short>\S+) could match .+)",
         message="SGLang refuses {flag}{short}: {problem}",
         hint="correct the setting in serve, flags or args",
     ),

@@ -301,7 +301,7 @@ def _cache_advice(profile: Profile) -> tuple[Advisory, ...]:
         found.append(
             Advisory(
                 code="speculation_on_cached_state",
-                message=f"vllm {_dotted(version)} may reuse a wrong state where speculation meets a hybrid's cached prefix",
+                message=f"vllm {_dotted(version)} may reuse a hybrid model's wrong state when it speculates",
                 hint="Gate 0 tells; 0.30 and later have the rule that was missing",
             )
         )

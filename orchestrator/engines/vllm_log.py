@@ -21,7 +21,7 @@ LOG_STAGES = (
     LogStage(pattern=r"KV cache size: (?P<progress>[\d,]+ tokens)", stage="kv cache"),
     LogStage(pattern=r"Capturing CUDA graphs[^:]*:\s+(?P<progress>\d+%)", stage="graph capture"),
     LogStage(pattern=r"Graph capturing finished in (?P<progress>\d+ secs)", stage="graph capture"),
-    LogStage(pattern=r"JIT kernel warmup|DeepGEMM warmup|[Ww]arming up model", stage="warm-up"),
+    LogStage(pattern=r"JIT kernel warmup (?:starting|\()|DeepGEMM warmup|Warming up model", stage="warm-up"),
     LogStage(
         pattern=r"init engine \(profile, create kv cache, warmup model\) took (?P<progress>[\d.]+ s)", stage="warm-up"
     ),
@@ -37,15 +37,10 @@ SYMPTOMS = (
     ),
     Symptom(
         cause="bad_flag_value",
-        pattern=r"error: (?:argument (?P<flag>[^:]+): (?P<problem>.+)|ambiguous option: (?P<short>\S+) could match .+)",
+        pattern=r"error: (?:argument (?P<flag>[^:]+): (?P<problem>.+?)(?: \(choose .*)?$"
+        r"|ambiguous option: (?P<short>\S+) could match .+)",
         message="vLLM refuses {flag}{short}: {problem}",
         hint="correct the setting in serve, flags or args",
-    ),
-    Symptom(
-        cause="bad_flag_value",
-        pattern=r"(?P<count>\d+) validation errors? for (?P<config>\w+)",
-        message="vLLM refuses a key or value of {config}",
-        hint="the log names it below this line; correct it in serve or flags",
     ),
     Symptom(
         cause="unknown_parser",
@@ -68,7 +63,8 @@ SYMPTOMS = (
     Symptom(
         cause="kv_too_small",
         pattern=r"max seq len \((?P<asked>\d+)\), \((?P<need>[\d.]+) GiB KV cache is needed, which is larger"
-        r" than the available KV cache memory \((?P<have>[\d.]+) GiB\)\. Based on .*estimated maximum model length is (?P<fits>\d+)",
+        r" than the available KV cache memory \((?P<have>[\d.]+) GiB\)\."
+        r" Based on .*estimated maximum model length is (?P<fits>\d+)",
         message="a request of serve.max_model_len: {asked} needs {need} GiB of KV cache and {have} GiB are left",
         hint="serve.max_model_len: {fits} fits; or raise serve.memory_fraction, or serve.kv_cache_dtype: fp8",
     ),
@@ -91,11 +87,29 @@ SYMPTOMS = (
         message="{need} GiB were asked for (serve.memory_fraction: {asked}) and {free} of {total} GiB are free",
         hint="stop what else uses the memory, drop the page cache, or lower serve.memory_fraction",
     ),
+    Symptom(
+        cause="bad_flag_value",
+        pattern=r"(?P<count>\d+) validation errors? for (?P<config>\w+)",
+        message="vLLM refuses a key or value of {config}",
+        hint="the log names it below this line; correct it in serve or flags",
+    ),
     *GPU_SYMPTOMS,
     *HOST_SYMPTOMS,
     Symptom(
         cause="died_at_request",
-        pattern=r"EngineCore encountered a fatal error|EngineDeadError",
+        pattern=r"EngineCore encountered a fatal error",
+        message="the server was healthy and its engine died while it answered a request",
+        hint="read the log's first traceback; try without serve.speculative, or with flags: {{enforce-eager: true}}",
+    ),
+    Symptom(
+        cause="engine_killed",
+        pattern=r"[Ee]ngine ?[Cc]ore.* (?:exited|died) unexpectedly",
+        message="the engine's process ended without a word, as when the kernel kills it for memory",
+        hint="see the host's kernel log for an out-of-memory kill; lower serve.memory_fraction or serve.max_num_seqs",
+    ),
+    Symptom(
+        cause="died_at_request",
+        pattern=r"EngineDeadError: ",
         message="the server was healthy and its engine died while it answered a request",
         hint="read the log's first traceback; try without serve.speculative, or with flags: {{enforce-eager: true}}",
     ),

@@ -46,8 +46,9 @@ class Parser:
         """The word that stands for a flag's key: `max_num_seqs` -> `--max-num-seqs`, `tp` -> `-tp`."""
         if key.startswith("-"):
             return key
-        long = f"--{key.replace('_', '-')}"
-        return f"-{key}" if f"-{key}" in self.aliases and long not in self.aliases else long
+        short, long = f"-{key}", f"--{key.replace('_', '-')}"
+        is_short = short in self.aliases and long not in self.aliases and self.aliases[short] != key
+        return short if is_short else long
 
     def canonical(self, key: str) -> str:
         """The one name of a flag without dashes, whatever the spelling, negation, `=value` or `.json.path`."""
