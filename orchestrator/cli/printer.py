@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+PIPE_WIDTH = 200
 STYLES = {
     "pass": "green",
     "passed": "green",
@@ -46,8 +47,8 @@ class Printer:
     ) -> None:
         self.is_json = is_json
         self.is_quiet = is_quiet
-        self.out = Console(file=stdout or sys.stdout, highlight=False, soft_wrap=True, emoji=False, markup=False)
-        self.err = Console(file=stderr or sys.stderr, highlight=False, soft_wrap=True, emoji=False, markup=False)
+        self.out = _console(stdout or sys.stdout)
+        self.err = _console(stderr or sys.stderr)
 
     @property
     def is_live(self) -> bool:
@@ -70,7 +71,8 @@ class Printer:
             return
         table = Table(box=None, pad_edge=False, header_style="bold")
         for index, name in enumerate(head):
-            table.add_column(name, justify="right" if index in right else "left", overflow="fold")
+            justify: Literal["left", "right"] = "right" if index in right else "left"
+            table.add_column(name, justify=justify, no_wrap=index in right, overflow="fold")
         for row in rows:
             table.add_row(*(styled(cell) for cell in row))
         self.out.print(table)
@@ -94,6 +96,12 @@ class Printer:
             self.err.print(Text(f"  {line}"))
         if hint:
             self.err.print(Text.assemble(("hint: ", "cyan"), hint))
+
+
+def _console(file: TextIO) -> Console:
+    """A console on the file; where nobody looks at a terminal, lines are as long as they are."""
+    width = None if file.isatty() else PIPE_WIDTH
+    return Console(file=file, highlight=False, soft_wrap=True, emoji=False, markup=False, width=width)
 
 
 def styled(cell: str) -> Text:

@@ -5,16 +5,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.cli.printer import Printer
-from orchestrator.report.markdown import point_words
 from orchestrator.report.tables import PointRow
+from orchestrator.report.text import duration, number, seconds, share
 
 
 def show_points(printer: Printer, points: Sequence[PointRow]) -> None:
-    """A sweep's table; nothing for no points."""
+    """A sweep's table with what is to be said of each point below it; nothing for no points."""
     if not points:
         return
+    answers = points[0].batch_answers
     head = (
-        *("load", "users", "tok/s", "sd", "per user", "eff.", "TTFT p50 s", "p95", "TPOT p50 ms", "E2E p50 s"),
-        *(f"{points[0].batch_answers} answers (derived)", "good", "notes"),
+        "load",
+        "users",
+        "tok/s",
+        "sd",
+        "per user",
+        "eff.",
+        "TTFT s",
+        "p95",
+        "TPOT ms",
+        "E2E s",
+        f"{answers} answers*",
     )
-    printer.table(head, [point_words(p) for p in points], right=range(1, 11))
+    printer.table((*head, "good"), [_line(point) for point in points], right=range(1, 12))
+    printer.answer(f"TTFT, TPOT and E2E are medians; *derived from tok/s, unless {answers} answers really ran")
+    for point in points:
+        for note in point.notes:
+            printer.answer(f"note: {_name(point)} at {point.figures.cell.concurrency}: {note}")
+
+
+def _name(point: PointRow) -> str:
+    cell = point.figures.cell
+    return f"{cell.workload} {cell.kind} {cell.prompt_tok}/{cell.output_tok}"
+
+
+def _line(point: PointRow) -> list[str]:
+    f = point.figures
+    rate = f.output_tok_per_s
+    return [
+        _name(point),
+        str(f.cell.concurrency),
+        number(rate.mean if rate else None) + ("" if f.is_valid else " (invalid)"),
+        number(rate.sd if rate else None, 2),
+        number(f.per_user_tok_per_s),
+        share(point.efficiency),
+        seconds(f.ttft_ms.p50),
+        seconds(f.ttft_ms.p95),
+        number(f.tpot_ms.p50),
+        seconds(f.e2e_ms.p50),
+        duration(point.batch_s),
+        f"{f.good}/{f.requests}",
+    ]

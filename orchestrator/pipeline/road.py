@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from orchestrator.deploy.runtime import Runtime, Server, ServerSpec
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
 from orchestrator.errors import Gate0Error
+from orchestrator.fleet.facts import HostFacts
 from orchestrator.fleet.host import Host
 from orchestrator.gating.gate import Gate
 from orchestrator.gating.suite import Suite
@@ -92,7 +93,7 @@ class Tools:
 
     open_runtime: Callable[[Profile, Host], Runtime]
     open_target: Callable[[str, str, Claims, Secret | None], Target]
-    read_facts: Callable[[Host], Any]
+    read_facts: Callable[[Host], HostFacts]
     memory_available: Callable[[Host], int | None]
     lock: Callable[[Host, str, str, bool], AbstractContextManager[Any]]
     cell_runner: Callable[[], AbstractContextManager[RunCell]]
@@ -110,8 +111,7 @@ class Rank:
     index: int
     box: Box
     runtime: Runtime
-    facts: Any = None
-    facts_after: Any = None
+    facts: HostFacts | None = None
     placement: Placement | None = None
     command: EngineCommand | None = None
     spec: ServerSpec | None = None

@@ -5,20 +5,21 @@ The record is written before the first stage and after each one: a killed run is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 
 from orchestrator.deploy.memory import MemoryReturn, memory_return
 from orchestrator.deploy.runtime import LABEL_RUN
-from orchestrator.errors import Gate0Error, Interrupted, RefusedError
+from orchestrator.errors import Gate0Error, Interrupted, RefusedError, StoreError
 from orchestrator.pipeline.claims import vantage_of
 from orchestrator.pipeline.events import StageBegan, StageEnded
 from orchestrator.pipeline.road import Job, Rank, Road
 from orchestrator.pipeline.stages import ATTACH, DEPLOY, GATES, SWEEPS, Stage
 from orchestrator.records.record import RunRecord, RunStatus, StageRecord, StageStatus
-from orchestrator.values import digest, utc_now
+from orchestrator.values import Json, digest, utc_now
 
 RETURN_DEADLINE_S = 60.0
 RETURN_PERIOD_S = 1.0
@@ -86,26 +87,37 @@ def travel(road: Road) -> RunRecord:
     """
     began = road.tools.clock()
     earlier_s = road.run.duration_s
-    status, error = RunStatus.PASSED, None
+    status = RunStatus.FAILED
+    problem: Mapping[str, Json] | None = {"kind": "bug", "message": "gate0 itself failed", "hint": None}
     try:
         road.save()
         with ExitStack() as stack:
             for box in road.job.boxes:
                 why = f"{road.job.profile.name}, run {road.run.id}"
                 stack.enter_context(road.tools.lock(box.host, road.run.id, why, road.job.options.force))
-            status, error = _inside_lock(road, stack)
+            road.error = _inside_lock(road, stack)
     except Gate0Error as exc:
-        status, error = _status_of(exc), exc
+        road.error = exc
     finally:
-        duration = earlier_s + road.tools.clock() - began
-        problem = None if error is None else _error_json(error)
-        road.save(status=status.value, error=problem, duration_s=round(duration, 3))
-    road.error = error
+        duration = round(earlier_s + road.tools.clock() - began, 3)
+        if sys.exc_info()[1] is None:
+            status = RunStatus.PASSED if road.error is None else _status_of(road.error)
+            problem = None if road.error is None else _error_json(road.error)
+        _save_end(road, status, problem, duration)
     return road.run
 
 
-def _inside_lock(road: Road, stack: ExitStack) -> tuple[RunStatus, Gate0Error | None]:
+def _save_end(road: Road, status: RunStatus, problem: Mapping[str, Json] | None, duration_s: float) -> None:
+    """Write how it ended. What cannot be written any more (disk full) becomes the road's error if there was none."""
+    try:
+        road.save(status=status.value, error=problem, duration_s=duration_s)
+    except StoreError as exc:
+        road.error = road.error or exc
+
+
+def _inside_lock(road: Road, stack: ExitStack) -> Gate0Error | None:
     error: Gate0Error | None = None
+    is_whole = False
     try:
         for index, box in enumerate(road.job.boxes):
             runtime = road.tools.open_runtime(road.job.profile, box.host)
@@ -113,11 +125,12 @@ def _inside_lock(road: Road, stack: ExitStack) -> tuple[RunStatus, Gate0Error | 
             road.ranks.append(Rank(index=index, box=box, runtime=runtime))
         for stage in stages_for(road.job):
             _take(road, stage)
+        is_whole = True
     except Gate0Error as exc:
         error = exc
     finally:
-        collect(road, is_kept=road.job.options.keep and error is None)
-    return (RunStatus.PASSED, None) if error is None else (_status_of(error), error)
+        collect(road, is_kept=road.job.options.keep and is_whole)
+    return error
 
 
 def _take(road: Road, stage: Stage) -> None:
@@ -253,8 +266,8 @@ def _status_of(error: Gate0Error) -> RunStatus:
     return RunStatus.GATE_FAILED if isinstance(error, RefusedError) else RunStatus.FAILED
 
 
-def _error_json(error: Gate0Error) -> dict[str, object]:
-    found: dict[str, object] = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
+def _error_json(error: Gate0Error) -> dict[str, Json]:
+    found: dict[str, Json] = {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
     for name in ("cause", "server_exit_code", "log_tail"):
         value = getattr(error, name, None)
         if value is not None:

@@ -20,10 +20,12 @@ from orchestrator.deploy.readiness import WaitProgress, wait_until_ready
 from orchestrator.deploy.runtime import LABEL_DIGEST, LABEL_PROFILE, PullProgress, Server, ServerSpec
 from orchestrator.engines.engine import EngineCommand, Placement
 from orchestrator.errors import InputError, RuntimeFailure, ServerDied, TargetError
+from orchestrator.fleet.facts import HostFacts
 from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
 from orchestrator.pipeline.death import death_of
 from orchestrator.pipeline.events import StageMoved
 from orchestrator.pipeline.gating import gate_server, regate_after_sweep
+from orchestrator.pipeline.hostview import HostView
 from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
 from orchestrator.profile.model import GeneratedKey
@@ -70,7 +72,7 @@ def preflight(road: Road) -> StageOutcome:
     )
     for rank, verdict in found:
         verdict.raise_for_problems(rank.name)
-    free = min((f for r in road.ranks if (f := r.facts.memory_available_bytes) is not None), default=None)
+    free = min((f for r in road.ranks if (f := _facts(r).memory_available_bytes) is not None), default=None)
     parts = [f"{free / GIB:.1f} GiB available" if free is not None else "host answers", *found[0][1].memory.lines]
     return StageOutcome(detail="; ".join(parts))
 
@@ -283,8 +285,8 @@ def _prepare(road: Road, rank: Rank) -> None:
         nodes=len(road.ranks),
         address=rank.box.link_address or rank.box.host.address,
         master_address=master.link_address or master.host.address,
-        total_bytes=rank.facts.memory_total_bytes,
-        free_bytes=rank.facts.memory_available_bytes,
+        total_bytes=_facts(rank).memory_total_bytes,
+        free_bytes=_facts(rank).memory_available_bytes,
     )
     rank.command = job.engine.command(job.profile, rank.placement)
     env = dict(job.env)
@@ -305,7 +307,7 @@ def _prepare(road: Road, rank: Rank) -> None:
         digest=job.digest,
         env=env,
         gpus=has_gpu and wants != "none",
-        home=rank.facts.home or "/root",
+        home=_facts(rank).home or "/root",
     )
 
 
@@ -322,7 +324,8 @@ def _judge(road: Road, rank: Rank) -> Preflight:
     spec = _spec(rank)
     ours = rank.runtime.find()
     same_name = tuple(s for s in rank.runtime.find(name=spec.name) if s.id not in {o.id for o in ours})
-    return judge(road.job.profile, _command(rank), spec, rank.facts, (*ours, *same_name), rank.runtime.foreign())
+    view = HostView.of(_facts(rank))
+    return judge(road.job.profile, _command(rank), spec, view, (*ours, *same_name), rank.runtime.foreign())
 
 
 def _replace(road: Road, rank: Rank, server: Server) -> None:
@@ -331,6 +334,11 @@ def _replace(road: Road, rank: Rank, server: Server) -> None:
     road.writer.write_text(f"replaced-{server.name}.log", "\n".join(rank.runtime.log_tail(server.id, 0)) + "\n")
     rank.runtime.stop(server.id)
     rank.runtime.remove(server.id)
+
+
+def _facts(rank: Rank) -> HostFacts:
+    assert rank.facts is not None
+    return rank.facts
 
 
 def _spec(rank: Rank) -> ServerSpec:
@@ -349,7 +357,7 @@ def _server(rank: Rank) -> Server:
 
 
 def _host_json(rank: Rank) -> dict[str, Json]:
-    return {"name": rank.name, "address": rank.box.host.address, "rank": rank.index, "before": rank.facts.as_json()}
+    return {"name": rank.name, "address": rank.box.host.address, "rank": rank.index, "before": _facts(rank).as_json()}
 
 
 def _each(road: Road, act: Callable[[Rank, Road], None]) -> None:
