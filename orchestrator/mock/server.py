@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import sys
 import threading
 from collections.abc import Callable
@@ -222,15 +223,17 @@ async def _serve(
     *,
     on_ready: Callable[[str, StepEngine], None],
     stop: asyncio.Event,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
     loop = asyncio.get_running_loop()
     engine = StepEngine(settings)
     try:
-        server = await loop.create_server(lambda: MockConnection(engine), host, port, backlog=1024)
+        server = await loop.create_server(lambda: MockConnection(engine), host, port, backlog=1024, ssl=tls)
     except OSError as exc:
         raise BoxError(f"the mock cannot listen on {host}:{port}: {exc}", hint="choose another --port") from exc
     try:
-        on_ready(f"http://{host}:{server.sockets[0].getsockname()[1]}/v1", engine)
+        scheme = "http" if tls is None else "https"
+        on_ready(f"{scheme}://{host}:{server.sockets[0].getsockname()[1]}/v1", engine)
         await stop.wait()
     finally:
         engine.stop()
@@ -238,10 +241,15 @@ async def _serve(
 
 
 class MockServer:
-    """The mock in a thread of this process: `with MockServer(MockSettings()) as server: server.base_url`."""
+    """The mock in a thread of this process: `with MockServer(MockSettings()) as server: server.base_url`.
 
-    def __init__(self, settings: MockSettings | None = None) -> None:
+    Args:
+        tls: A server context: the mock then speaks HTTPS.
+    """
+
+    def __init__(self, settings: MockSettings | None = None, *, tls: ssl.SSLContext | None = None) -> None:
         self.settings = settings or MockSettings()
+        self._tls = tls
         self.base_url = ""
         self._engine: StepEngine | None = None
         self._ready = threading.Event()
@@ -273,4 +281,4 @@ class MockServer:
             self._ready.set()
 
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(_serve(self.settings, "127.0.0.1", 0, on_ready=note, stop=self._stop))
+            runner.run(_serve(self.settings, "127.0.0.1", 0, on_ready=note, stop=self._stop, tls=self._tls))

@@ -18,7 +18,16 @@ from orchestrator.values import utc_now
 from orchestrator.wire.chat import Claims
 from orchestrator.wire.target import HttpTarget
 
-__all__ = ["CellOutcome", "CellProgress", "CellRunner", "LoadFailed", "LoadTarget", "run_cell"]
+__all__ = [
+    "CellOutcome",
+    "CellProgress",
+    "CellRunner",
+    "LoadFailed",
+    "LoadProcess",
+    "LoadTarget",
+    "load_spec",
+    "run_cell",
+]
 
 
 def _never() -> bool:
