@@ -73,9 +73,8 @@ def _problems(error: ValidationError, document: Document) -> Iterator[Problem]:
         key = str(error.instance)
         yield _at(document, (*steps, key), f"a name that does not fit: expected {expected(_schema_of(error))}")
     elif error.validator == "additionalProperties":
-        known = list(_schema_of(error).get("properties", {}))
         for key in _unknown(error):
-            yield _at(document, (*steps, key), unknown_key(key, known))
+            yield _at(document, (*steps, key), unknown_key(key, _schema_of(error).get("properties", {})))
     elif error.validator == "required":
         yield from _missing(error, document, steps)
     elif error.validator in {"oneOf", "anyOf"}:

@@ -53,9 +53,10 @@ def find_file(
         InputError: There is none (with the nearest name), or one folder has several.
     """
     if is_path(name_or_path):
-        path = Path(name_or_path).expanduser()
-        if path.is_file():
-            return path
+        path = _expanded(name_or_path)
+        for candidate in (path, *(Path(f"{path}{suffix}") for suffix in SUFFIXES)):
+            if _is_file(candidate):
+                return candidate
         raise InputError(f"{kind} {name_or_path}: no such file", hint=_path_hint(path))
     for folder in search:
         if found := _in_folder(name_or_path, folder, other_folders):
@@ -82,7 +83,7 @@ def list_files(search: Sequence[Path], *, other_folders: frozenset[str] = frozen
 
 
 def _in_folder(name: str, folder: Path, other_folders: frozenset[str]) -> tuple[Path, ...]:
-    exact = tuple(path for suffix in SUFFIXES if (path := folder / f"{name}{suffix}").is_file())
+    exact = tuple(path for suffix in SUFFIXES if _is_file(path := folder / f"{name}{suffix}"))
     if exact and not other_folders.intersection(name.split("/")[:-1]):
         return exact
     wanted = tuple(name.split("/"))
@@ -110,6 +111,21 @@ def _the_only(found: tuple[Path, ...], name: str, kind: str) -> Path:
 def _path_hint(path: Path) -> str | None:
     siblings = [p.name for p in path.parent.iterdir() if p.suffix in SUFFIXES] if path.parent.is_dir() else []
     return did_you_mean(path.name, siblings).removeprefix("; ") or None
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as exc:
+        raise InputError(f"{path}: no such user here") from exc
+
+
+def _is_file(path: Path) -> bool:
+    # A name can be too long for the file system, or hold a NUL: then there is no such file.
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _stem(path: Path) -> str:

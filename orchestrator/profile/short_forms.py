@@ -11,6 +11,7 @@ from orchestrator.profile.model import Mount, Port
 
 CONTAINER_HOME = "/root"
 _VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")
+_PORT = re.compile(r"(?:(?P<address>[0-9.]{7,15}):(?=[0-9]+:))?(?P<host>[0-9]{1,5})(?::(?P<container>[0-9]{1,5}))?")
 _MODES = {"ro": True, "rw": False}
 
 
@@ -35,18 +36,17 @@ def mount_from(form: str | Mapping[str, Any]) -> Mount:
 
 
 def port_from(form: int | str | Mapping[str, Any]) -> Port:
-    """A published port: `8000`, `8080:8000` (host, then container) or the long form.
+    """A published port: `8000`, `8080:8000` (host, then container), `127.0.0.1:8080:8000` or the long form.
 
     Raises:
         ValueError: A number is not a port.
     """
     if isinstance(form, Mapping):
-        return Port(host=int(form["host"]), container=int(form["container"]))
-    pair = re.fullmatch(r"([0-9]{1,5})(?::([0-9]{1,5}))?", str(form))
+        return Port(host=int(form["host"]), container=int(form["container"]), address=form.get("address"))
+    pair = _PORT.fullmatch(str(form))
     if pair is None:
         raise ValueError(f"expected a port `8000` or a pair `8080:8000` (host, then container), got `{form}`")
-    host, container = pair[1], pair[2]
-    port = Port(host=int(host), container=int(container or host))
+    port = Port(host=int(pair["host"]), container=int(pair["container"] or pair["host"]), address=pair["address"])
     for number in (port.host, port.container):
         if not 1 <= number <= 65535:
             raise ValueError(f"{number} is not a port: expected 1 to 65535")
@@ -62,7 +62,7 @@ def words_from(form: str | list[Any]) -> tuple[str, ...]:
     if not isinstance(form, str):
         return tuple(word_text(word) for word in form)
     try:
-        words = tuple(shlex.split(form, comments=True))
+        words = tuple(shlex.split(form))
     except ValueError as exc:
         raise ValueError("a quote is opened and never closed") from exc
     if not words:

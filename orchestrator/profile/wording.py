@@ -1,7 +1,8 @@
 """What is said when a value does not fit its schema: what was expected, what was found, what to write instead.
 
 A schema node may carry, beside the JSON Schema words: `x-expected`, the words for a value that fits (used instead of a
-pattern, which nobody should have to read), and `x-secret: true`, which keeps the value found out of the message.
+pattern, which nobody should have to read), `x-also-called`, other programs' words for the key, and `x-secret: true`,
+which keeps the value found out of the message.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _KINDS = {
     "object": "a mapping",
 }
 _LONGEST = 60
-_MANY = 14
+_MANY = 24
 
 
 def expected(schema: Mapping[str, Any]) -> str:
@@ -66,9 +67,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean `{folded[near[0]]}`?" if near else ""
 
 
-def unknown_key(key: str, known: Sequence[str]) -> str:
-    """The message for a key that no schema names."""
-    near = did_you_mean(key, known)
+def unknown_key(key: str, properties: Mapping[str, Mapping[str, Any]]) -> str:
+    """The message for a key that no schema names. `x-also-called` lists what other programs call a key."""
+    known = list(properties)
+    alike = [name for name, schema in properties.items() if key.replace("-", "_") in schema.get("x-also-called", ())]
+    near = f"; did you mean `{alike[0]}`?" if alike else did_you_mean(key, known)
     if near or len(known) > _MANY:
         return f"unknown key{near}"
     return f"unknown key; known here: {', '.join(known)}" if known else "unknown key: none is taken here"
@@ -78,7 +81,7 @@ def shown(node: Node | None, schema: Mapping[str, Any]) -> str:
     """The value found, fit for a message: as typed, cut when long, withheld when it may be a secret."""
     if node is None:
         return "nothing"
-    if schema.get("x-secret"):
+    if schema.get("x-secret") and not isinstance(node.content, bool):
         return "a value (not shown: it may be a secret)" if node.content is not None else "nothing"
     if isinstance(node.content, Mapping):
         return "a mapping" if node.content else "an empty mapping"

@@ -6,6 +6,8 @@ for each.
 
 from __future__ import annotations
 
+import re
+
 import yaml
 
 from orchestrator.errors import Problem
@@ -15,7 +17,7 @@ _WORDS = (
     ("that cannot start any token", "text cannot start with this character: put it in quotes"),
     (
         "mapping values are not allowed",
-        "a `:` that cannot be here: check the indentation, or quote text with a colon",
+        "a `:` that cannot be here: check the indentation and the line above, or quote text",
     ),
     ("expected <block end>", "the indentation does not match the lines above, or a `- ` is missing"),
     ("could not find expected ':'", "a line without `key: value`: is the colon (or the space after it) missing?"),
@@ -43,7 +45,9 @@ def syntax_problem(exc: Exception, text: str, file: str) -> Problem:
         line = text.count("\n", 0, position) + 1
         message = f"a control character (U+{ord(text[position : position + 1] or chr(0)):04X}) is not text: remove it"
         return Problem(file=file, line=line, path="", message=message)
-    return Problem(file=file, line=None, path="", message="not valid YAML: a number or escape is out of range")
+    escape = re.search(r"\\U[0-9A-Fa-f]{8}", text)
+    where = None if escape is None else text.count("\n", 0, escape.start()) + 1
+    return Problem(file=file, line=where, path="", message="not valid YAML: a number or escape is out of range")
 
 
 def _line(exc: yaml.MarkedYAMLError, raw: str) -> int | None:
