@@ -45,7 +45,7 @@ def _below(schema: Schema, path: str) -> Iterator[str]:
 
 
 def _heading(path: str) -> str:
-    depth = min(2 + path.count("."), 5)
+    depth = min(2 + path.replace(".*", "").count("."), 5)
     return f"{'#' * depth} `{path}`"
 
 
@@ -89,12 +89,15 @@ def _branches(schema: Schema) -> tuple[Schema, ...]:
 
 
 def _example(name: str, schema: Schema) -> str:
-    shown = [_yaml({name: example}) for example in schema.get("examples", ())]
+    shown = [_yaml(name, example) for example in schema.get("examples", ())]
     return "```yaml\n" + "\n# or\n".join(shown) + "\n```" if shown else ""
 
 
-def _yaml(value: Any) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110).rstrip()
+def _yaml(name: str, value: Any) -> str:
+    """One key in YAML, innermost lists and mappings on one line."""
+    style = None if isinstance(value, list | dict) else False
+    written = yaml.safe_dump({name: value}, default_flow_style=style, sort_keys=False, allow_unicode=True, width=110)
+    return str(written).rstrip()
 
 
 def _inline_value(value: Any) -> str:

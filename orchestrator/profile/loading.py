@@ -23,6 +23,8 @@ from orchestrator.profile.wording import did_you_mean
 from orchestrator.profile.yaml_lines import Document, Node, Place, load_document, merge, read_text
 from orchestrator.values import Json
 
+_PATH_WORD = re.compile(r"(?:(?<=given as )\w|\w+[.\[])[\w.\[\]-]*[\w\]]")
+"""What may be a dotted path in an engine's message: a word with a dot or an index, any word after "given as"."""
 NOT_INHERITED = frozenset({"name", "title", "note", "extends"})
 
 
@@ -211,7 +213,7 @@ def _problem_at(loaded: Loaded, path: str, message: str) -> Problem:
     place = loaded.document.place_of(steps)
     others = [
         f"`{dotted(other)}` is at {loaded.document.place_of(other)}"
-        for word in dict.fromkeys(re.findall(r"[A-Za-z_]+\.[A-Za-z0-9_.\[\]-]*[A-Za-z0-9_\]]", message))
+        for word in dict.fromkeys(_PATH_WORD.findall(message))
         if dotted(other := steps_of(word, loaded.document)) == word and other != steps
     ]
     shown = f"{message} ({', '.join(others)})" if others else message

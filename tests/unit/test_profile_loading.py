@@ -160,6 +160,22 @@ def test_an_engines_finding_names_both_lines(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("message", "ending"),
+    [
+        ("also given as port; give it once", "(`port` is at {file}:4)"),
+        ("see args[1]", "(`args[1]` is at {file}:5)"),
+        ("a port that nothing else uses, e.g. 8000.5", "e.g. 8000.5"),
+        ("serve.no_such_key and flags.port", "serve.no_such_key and flags.port"),
+    ],
+)
+def test_only_paths_that_were_written_are_given_a_place(tmp_path: Path, message: str, ending: str) -> None:
+    write(tmp_path, p=profile_text("p", "engine: vllm", "image: a/b:c", "port: 1", "args: [a, b]", "flags: {port: 2}"))
+    loaded = load_profile("p", search=[tmp_path])
+
+    assert str(problems_at(loaded, [("flags.port", message)])).endswith(ending.format(file=tmp_path / "p.yaml"))
+
+
 def test_a_flag_with_a_dot_in_its_name_keeps_its_line(tmp_path: Path) -> None:
     write(tmp_path, base=BASE + "flags:\n  a: {b: 1}\n  a.b: 2\n")
     loaded = load_profile("base", search=[tmp_path])
