@@ -7,6 +7,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable
+from time import monotonic_ns
 from types import TracebackType
 from typing import Self, cast
 
@@ -20,6 +21,7 @@ from orchestrator.mock.settings import Fault, Flavour, MockSettings
 
 START_TIMEOUT_S = 10.0
 EARLY_FAULTS = {Fault.HTTP_400: 400, Fault.HTTP_404: 404, Fault.HTTP_500: 500}
+RECEIVED_HEADER = b"X-Mock-Received-Ns"
 OPEN_PATHS = frozenset({"/health", "/v1/models", "/metrics"})
 
 
@@ -104,7 +106,7 @@ class MockConnection(asyncio.Protocol):
         self.write(head.encode() + body)
 
     def _generate(self, path: str, body: bytes) -> None:
-        settings = self._settings
+        settings, received_ns = self._settings, monotonic_ns()
         try:
             ask = read_ask(path, body, settings)
         except Refused as refusal:
@@ -118,11 +120,7 @@ class MockConnection(asyncio.Protocol):
             return
         self._stream = stream
         if ask.is_streamed:
-            closing = b"Connection: close\r\n" if settings.closes else b""
-            self.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
-                b"Cache-Control: no-cache\r\n%sTransfer-Encoding: chunked\r\n\r\n" % closing
-            )
+            self.write(stream_head(settings, received_ns))
 
     def _control(self, method: str, path: str) -> None:
         if method == "GET" and path == "/metrics":
@@ -133,6 +131,17 @@ class MockConnection(asyncio.Protocol):
             self.reply_json(404, error_json(404, f"{method} {path}: not found", self._settings))
         else:
             self.reply_json(200, answer)
+
+
+def stream_head(settings: MockSettings, received_ns: int) -> bytes:
+    """Headers of a stream; with stamps also when the whole request was there."""
+    extra = b"Connection: close\r\n" if settings.closes else b""
+    if settings.has_stamps:
+        extra += b"%s: %d\r\n" % (RECEIVED_HEADER, received_ns)
+    return (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+        b"Cache-Control: no-cache\r\n%sTransfer-Encoding: chunked\r\n\r\n" % extra
+    )
 
 
 def control_answer(engine: StepEngine, method: str, path: str, body: bytes) -> bytes | None:

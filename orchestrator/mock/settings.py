@@ -53,7 +53,8 @@ class MockSettings:
         short_by_tok: Answers end so many tokens early.
         refused_fields: Body fields answered with 400.
         closes: Every answer says `Connection: close`.
-        has_stamps: Each chunk carries `"mock_ns"`: the server's monotonic clock just before the write.
+        has_stamps: Each chunk carries `"mock_ns"`: the server's monotonic clock just before the write; the header
+            `X-Mock-Received-Ns` says when it had the whole request.
         fault_every: Which requests a fault strikes: every n-th.
     """
 

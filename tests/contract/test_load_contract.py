@@ -9,6 +9,7 @@ import asyncio
 import datetime
 import ipaddress
 import os
+import re
 import signal
 import socket
 import ssl
@@ -29,6 +30,8 @@ from orchestrator.mock.server import MockServer
 from orchestrator.mock.settings import Fault, Flavour, MockSettings
 from orchestrator.records.record import RequestRecord
 from orchestrator.sweep.body import BodyShape, body_bytes
+from orchestrator.sweep.http1 import endpoint_of, post_bytes, read_response
+from orchestrator.sweep.load import Load
 from orchestrator.sweep.prompts import CellPrompts
 from orchestrator.sweep.runner import (
     CellOutcome,
@@ -456,6 +459,23 @@ def test_untrusted_certificate_is_a_connect_failure_with_the_reason(tmp_path: Pa
 
     assert {r.failure for r in outcome.requests} == {"connect"}
     assert all("certificate" in (r.error or "") for r in outcome.requests)
+
+
+@pytest.mark.parametrize("flavour", list(Flavour))
+def test_no_stamp_is_older_than_the_servers_own(flavour: Flavour) -> None:
+    settings = replace(FAST, has_stamps=True, flavour=flavour)
+    shape = BodyShape(endpoint="chat", model=FAST.model, output_tok=12)
+    with MockServer(settings) as server:
+        endpoint = endpoint_of(server.base_url)
+        request = post_bytes(endpoint, "/chat/completions", body_bytes(shape, "a b c"))
+        repeat = asyncio.run(Load(endpoint, request_timeout_s=10.0).run([request] * 4, concurrency=4))
+
+    for exchange in repeat.exchanges:
+        response = read_response(exchange.chunks)
+        stamps = [(t, int(n)) for t, piece in response.pieces for n in re.findall(rb'"mock_ns":"(\d+)"', piece)]
+        assert len(stamps) >= 14
+        assert all(0 < server_ns <= client_ns for client_ns, server_ns in stamps)
+        assert exchange.scheduled_ns < stamps[0][1]
 
 
 Counts = list[tuple[int | None, int | None, str | None, str, int]]
