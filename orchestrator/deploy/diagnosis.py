@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,10 +55,15 @@ def diagnose(
 
 
 def _filled(symptom: Symptom, found: re.Match[str], line: str) -> Diagnosis:
-    groups = defaultdict(str, {name: (value or "").strip() for name, value in found.groupdict().items()})
     return Diagnosis(
         cause=symptom.cause,
-        message=symptom.message.format_map(groups).rstrip(": "),
-        hint=symptom.hint.format_map(groups),
+        message=_with_groups(symptom.message, found).rstrip(": "),
+        hint=_with_groups(symptom.hint, found),
         line=line.strip(),
     )
+
+
+def _with_groups(text: str, found: re.Match[str]) -> str:
+    """Put the match's groups into `{name}`; other braces (YAML in a hint) stay."""
+    groups = found.groupdict()
+    return re.sub(r"\{(\w+)\}", lambda m: (groups[m[1]] or "").strip() if m[1] in groups else m[0], text)

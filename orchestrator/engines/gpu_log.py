@@ -50,7 +50,7 @@ HOST_SYMPTOMS = (
         cause="model_gated",
         pattern=r"GatedRepoError: |gated repo|Access to model \S+ is restricted|awaiting a review from the repo",
         message="the model is gated and the hub does not let this account in",
-        hint="accept the model's terms on its page and give env: {{HF_TOKEN: {{secret: HF_TOKEN}}}}",
+        hint="accept the model's terms on its page and give env: {HF_TOKEN: {secret: HF_TOKEN}}",
     ),
     Symptom(
         cause="model_not_found",

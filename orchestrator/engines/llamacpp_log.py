@@ -38,7 +38,7 @@ SYMPTOMS = (
         cause="hub_unreachable",
         pattern=r"HTTPS is not supported|get_repo_commit: error: (?P<problem>.+)",
         message="this llama-server cannot download from the hub",
-        hint="download the GGUF file on the host, mount it, and give model: {{path: FILE.gguf}}",
+        hint="download the GGUF file on the host, mount it, and give model: {path: FILE.gguf}",
     ),
     Symptom(
         cause="model_unsupported",

@@ -57,7 +57,7 @@ SYMPTOMS = (
         cause="out_of_memory",
         pattern=r"Capture cuda graph failed: .*out of memory",
         message="no memory was left for the graphs",
-        hint="lower serve.memory_fraction or serve.max_num_seqs, or flags: {{cuda-graph-max-bs-decode: N}}",
+        hint="lower serve.memory_fraction or serve.max_num_seqs, or flags: {cuda-graph-max-bs-decode: N}",
     ),
     *GPU_SYMPTOMS,
     *HOST_SYMPTOMS,
@@ -65,7 +65,7 @@ SYMPTOMS = (
         cause="hung",
         pattern=r"[Ww]atchdog timeout|Health check failed\. Server couldn't get a response",
         message="the engine stopped answering and its watchdog ended it",
-        hint="flags: {{watchdog-timeout: 600}} if kernels were still compiled; else read the log's traceback",
+        hint="flags: {watchdog-timeout: 600} if kernels were still compiled; else read the log's traceback",
     ),
     Symptom(
         cause="died_at_request",

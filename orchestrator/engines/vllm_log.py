@@ -99,7 +99,7 @@ SYMPTOMS = (
         cause="died_at_request",
         pattern=r"EngineCore encountered a fatal error",
         message="the server was healthy and its engine died while it answered a request",
-        hint="read the log's first traceback; try without serve.speculative, or with flags: {{enforce-eager: true}}",
+        hint="read the log's first traceback; try without serve.speculative, or with flags: {enforce-eager: true}",
     ),
     Symptom(
         cause="engine_killed",
@@ -111,7 +111,7 @@ SYMPTOMS = (
         cause="died_at_request",
         pattern=r"EngineDeadError: ",
         message="the server was healthy and its engine died while it answered a request",
-        hint="read the log's first traceback; try without serve.speculative, or with flags: {{enforce-eager: true}}",
+        hint="read the log's first traceback; try without serve.speculative, or with flags: {enforce-eager: true}",
     ),
     Symptom(
         cause="engine_error",

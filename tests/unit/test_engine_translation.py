@@ -303,7 +303,7 @@ def test_an_impossible_share_of_this_host_is_an_input_error() -> None:
 
 
 def test_two_vllm_nodes_meet_at_rank_0_and_the_second_serves_nothing() -> None:
-    two = {"nodes": 2, "serve": Serve(tensor_parallel=2)}
+    two: dict[str, Any] = {"nodes": 2, "serve": Serve(tensor_parallel=2)}
     place = Placement(rank=1, nodes=2, address="10.0.0.2", master_address="10.0.0.1", master_port=29600)
 
     made = command("vllm", place=place, **two)
