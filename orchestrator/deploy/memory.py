@@ -120,9 +120,10 @@ def _words(profile: Profile, total_bytes: int | None, available_bytes: int | Non
     is_vllm = profile.engine == "vllm"
     base_bytes, base = (total_bytes, "total") if is_vllm else (available_bytes, "available at the start")
     fraction = serve.memory_fraction
-    said = f"memory_fraction {fraction:g}"
     if fraction is None and is_vllm:
         fraction, said = VLLM_DEFAULT_FRACTION, f"no memory_fraction: vllm's default {VLLM_DEFAULT_FRACTION:g}"
+    elif fraction is not None:
+        said = f"memory_fraction {fraction:g}"
     if fraction is None or base_bytes is None:
         return None
     gib = fraction * base_bytes / GIB

@@ -7,7 +7,6 @@ keep what was finished under the same identity (`serving_identity`).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -19,7 +18,7 @@ from orchestrator.deploy.probe import first_token_probe
 from orchestrator.deploy.readiness import WaitProgress, wait_until_ready
 from orchestrator.deploy.runtime import LABEL_DIGEST, LABEL_PROFILE, PullProgress, Server, ServerSpec
 from orchestrator.engines.engine import EngineCommand, Placement
-from orchestrator.errors import InputError, RuntimeFailure, ServerDied, TargetError
+from orchestrator.errors import Gate0Error, InputError, RuntimeFailure, ServerDied, TargetError
 from orchestrator.fleet.facts import HostFacts
 from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
 from orchestrator.pipeline.death import death_of
@@ -148,7 +147,8 @@ def ready(road: Road) -> StageOutcome:
         text = f"{head.name}: {progress.stage} {progress.detail}".rstrip()
         road.observer.on(StageMoved(where=road.where, stage="ready", text=text))
 
-    with _Watch(road) as watch:
+    others = _Others(road)
+    try:
         found = wait_until_ready(
             head.runtime,
             server.id,
@@ -160,9 +160,12 @@ def ready(road: Road) -> StageOutcome:
             on_progress=show,
             clock=road.tools.clock,
             sleep=road.tools.sleep,
-            is_cancelled=lambda: road.cancel.is_set() or watch.has_death,
+            is_cancelled=lambda: road.cancel.is_set() or others.has_death(),
         )
-    road.cancel.check()
+    except Gate0Error as exc:
+        if others.death is not None:
+            raise others.death from exc
+        raise
     detail = f"first token after {found.elapsed_s:.1f} s"
     return StageOutcome(
         detail=detail, output={"elapsed_s": found.elapsed_s, "stages": [asdict(stage) for stage in found.stages]}
@@ -371,34 +374,22 @@ def _each(road: Road, act: Callable[[Rank, Road], None]) -> None:
         future.result()
 
 
-class _Watch:
-    """Looks at the other ranks while rank 0 is waited for; a death there ends the wait."""
+class _Others:
+    """The other ranks while rank 0 is waited for; a death there ends the wait."""
 
     def __init__(self, road: Road) -> None:
         self._road = road
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._look, args=(r,), daemon=True) for r in road.ranks[1:]]
-        self._error: ServerDied | None = None
+        self._looked_s = road.tools.clock()
+        self.death: ServerDied | None = None
 
-    @property
     def has_death(self) -> bool:
-        return self._error is not None
-
-    def __enter__(self) -> _Watch:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-        if self._error is not None:
-            raise self._error from exc
-
-    def _look(self, rank: Rank) -> None:
-        while not self._stop.wait(WATCH_PERIOD_S):
-            server = rank.runtime.get(_server(rank).id)
-            if server is None or not server.is_running:
-                self._error = death_of(rank, server, self._road.job.engine.traits.symptoms)
-                return
+        """Look at them, at most every WATCH_PERIOD_S."""
+        now = self._road.tools.clock()
+        if self.death is None and now - self._looked_s >= WATCH_PERIOD_S:
+            self._looked_s = now
+            for rank in self._road.ranks[1:]:
+                server = rank.runtime.get(_server(rank).id)
+                if server is None or not server.is_running:
+                    self.death = death_of(rank, server, self._road.job.engine.traits.symptoms)
+                    break
+        return self.death is not None

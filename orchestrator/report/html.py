@@ -91,5 +91,6 @@ def _best_at(rows: Sequence[RunRow], concurrency: int) -> PointRow | None:
 
 
 def _verdict_tone(row: RunRow) -> str:
-    statuses = set(row.run.gates.values())
+    optional = {g.name for g in row.gates if not g.is_required}
+    statuses = {status for gate, status in row.run.gates.items() if gate not in optional}
     return next((TONES[s] for s in ("fail", "error", "unstable") if s in statuses), "good" if statuses else "soft")

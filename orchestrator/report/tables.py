@@ -10,6 +10,8 @@ from orchestrator.records.record import GateRecord, RunRecord
 from orchestrator.records.store import StoredRun
 from orchestrator.values import Json
 
+GOOD = ("pass", "skip")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRow:
@@ -103,7 +105,8 @@ def run_row(stored: StoredRun, *, batch_answers: int = 200) -> RunRow:
     figures = [cell_figures(c.cell, c.requests) for c in stored.cells()]
     ordered = sorted(figures, key=lambda f: (f.cell.workload, f.cell.kind, f.cell.prompt_tok, f.cell.concurrency))
     points = tuple(point_row(f, ordered, batch_answers) for f in ordered)
-    return RunRow(run=stored.run, gates=_gates(stored), points=points, verdict=gate_verdict(stored.run))
+    gates = _gates(stored)
+    return RunRow(run=stored.run, gates=gates, points=points, verdict=gate_verdict(stored.run, gates))
 
 
 def point_row(figures: CellFigures, others: Sequence[CellFigures], batch_answers: int) -> PointRow:
@@ -119,28 +122,26 @@ def point_row(figures: CellFigures, others: Sequence[CellFigures], batch_answers
     )
 
 
-def gate_verdict(run: RunRecord) -> str:
+def gate_verdict(run: RunRecord, gates: Sequence[GateRecord] = ()) -> str:
     """The words for a table: only the unmodified suite `gate0` reads 'Gate 0 passed'.
 
-    UNSTABLE is shown as such and never as passed; without verdicts the answer is 'not gated'.
+    UNSTABLE is shown as such and never as passed; a gate that may fail and did is named; without verdicts the answer is
+    'not gated'.
     """
-    statuses = set(run.gates.values())
-    if not statuses:
+    if not run.gates:
         return "not gated"
+    optional = {g.name for g in gates if not g.is_required}
     name = "Gate 0" if run.suite == "gate0" and run.is_suite_unmodified else f"suite {run.suite}"
     if run.suite == "gate0" and not run.is_suite_unmodified:
         name = "suite gate0 (modified)"
-    failed = [gate for gate, status in run.gates.items() if status == "fail"]
-    errors = [gate for gate, status in run.gates.items() if status == "error"]
-    unstable = [gate for gate, status in run.gates.items() if status == "unstable"]
-    if failed:
-        return f"{name} failed: {', '.join(failed)}"
-    if errors:
-        return f"{name} could not tell: {', '.join(errors)}"
-    if unstable:
-        return f"{name} unstable: {', '.join(unstable)}"
+    for status, words in (("fail", "failed"), ("error", "could not tell"), ("unstable", "unstable")):
+        found = [gate for gate, of_gate in run.gates.items() if of_gate == status and gate not in optional]
+        if found:
+            return f"{name} {words}: {', '.join(found)}"
+    asides = [f"{gate} {status}" for gate, status in run.gates.items() if gate in optional and status not in GOOD]
     skipped = sum(status == "skip" for status in run.gates.values())
-    return f"{name} passed" + (f" ({skipped} skipped)" if skipped else "")
+    asides += [f"{skipped} skipped"] if skipped else []
+    return f"{name} passed" + (f" ({'; '.join(asides)})" if asides else "")
 
 
 def levels(rows: Sequence[RunRow]) -> tuple[int, ...]:

@@ -1,0 +1,338 @@
+"""The road against fakes: what is done, in which order, what is kept, and what is left behind (nothing)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.deploy.runtime import LABEL_PROFILE, LABEL_RUN, ServerSpec
+from orchestrator.errors import Interrupted, LockHeld, RefusedError, ServerDied, StoreError
+from orchestrator.pipeline.campaign import exit_code
+from orchestrator.pipeline.events import Event, Notice, StageBegan
+from orchestrator.pipeline.road import Options
+from orchestrator.profile.model import GeneratedKey, Serve
+from tests.unit.gate_fakes import Truth
+from tests.unit.road_fakes import GIB, IMAGE, World, profile, stored
+
+STAGES = ["preflight", "pull", "start", "ready", "effective", "gates", "sweeps", "collect"]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def assert_nothing_left(world: World) -> None:
+    assert [s for r in world.runtimes.values() for s in r.find()] == []
+    assert world.locked == []
+    assert all(r.is_closed for name, r in world.runtimes.items() if name in world.hosts)
+
+
+def test_the_whole_road_ends_passed_with_nothing_left(world: World) -> None:
+    road = world.go()
+
+    assert road.error is None
+    assert world.stages == STAGES
+    run = stored(world).run
+    assert (run.status, run.gates["prefix_cache"], run.image_digest) == ("passed", "pass", "sha256:aaaa")
+    assert [s["status"] for s in run.stages] == ["passed", "skipped", *["passed"] * 6]
+    assert "--gpu-memory-utilization" in run.command[0]
+    assert_nothing_left(world)
+
+
+def test_the_record_is_on_disk_before_the_first_stage(world: World) -> None:
+    seen: list[str] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, StageBegan) and event.stage == "preflight":
+            seen.append(stored(world).run.status)
+
+    world.on_event = look
+    world.go()
+
+    assert seen == ["running"]
+
+
+def test_a_failed_gate_stops_before_the_sweep(world: World) -> None:
+    world.truth = Truth(wrong="alone")
+
+    road = world.go()
+
+    assert isinstance(road.error, RefusedError)
+    assert "coherence" in road.error.message
+    assert world.cells_run == []
+    assert stored(world).run.status == "gate_failed"
+    assert_nothing_left(world)
+
+
+def test_an_ungated_sweep_says_so_on_every_cell(world: World) -> None:
+    world.truth, world.options = Truth(wrong="alone"), Options(ungated=True)
+
+    road = world.go()
+
+    assert road.error is None
+    assert stored(world).run.is_ungated is True
+    assert [c.cell.is_ungated for c in stored(world).cells()] == [True, True]
+
+
+def test_a_gate_that_may_fail_does_not_stop(world: World) -> None:
+    world.profile = profile(serve=Serve(max_model_len=32768, max_num_seqs=8, tool_call_parser="hermes"))
+    world.truth = Truth(tools="no call")
+
+    road = world.go()
+
+    assert stored(world).run.gates["tool_call"] == "fail"
+    assert road.error is None
+
+
+def test_an_unstable_gate_goes_on(world: World) -> None:
+    world.truth = Truth(flips="alternate", jitter=0.3)
+
+    road = world.go()
+
+    assert road.error is None
+    assert stored(world).run.gates["determinism"] == "unstable"
+    assert len(world.cells_run) == 2
+
+
+@pytest.mark.parametrize("stage", STAGES[:-1])
+def test_a_stop_at_any_stage_leaves_nothing_and_resumes(world: World, stage: str) -> None:
+    def stop(event: Event) -> None:
+        if isinstance(event, StageBegan) and event.stage == stage:
+            world.cancel.set()
+
+    world.on_event = stop
+    first = world.go()
+
+    assert isinstance(first.error, Interrupted)
+    assert stored(world).run.status == "interrupted"
+    assert_nothing_left(world)
+
+    world.on_event, world.cancel = lambda _: None, type(world.cancel)()
+    second = world.go(first.run)
+
+    assert second.error is None
+    assert (second.run.attempts, second.run.status, second.run.id) == (2, "passed", first.run.id)
+    assert len(stored(world).cells()) == 2
+
+
+def test_resume_keeps_verdicts_and_cells_that_depend_on_nothing_changed(world: World) -> None:
+    first = world.go()
+    asked = len(world.targets[-1].bodies)
+    world.cells_run.clear()
+
+    second = world.go(first.run)
+
+    assert world.cells_run == []
+    assert len(world.targets[-1].bodies) < asked
+    assert {s["name"]: s["status"] for s in second.run.stages}["gates"] == "skipped"
+    assert {s["name"]: s["status"] for s in second.run.stages}["sweeps"] == "skipped"
+
+
+def test_resume_measures_again_under_another_image(world: World) -> None:
+    first = world.go()
+    world.cells_run.clear()
+    world.runtime.images[IMAGE] = "sha256:bbbb"
+
+    world.go(first.run)
+
+    assert len(world.cells_run) == 2
+
+
+def test_resume_goes_on_with_the_cell_that_was_under_way(world: World) -> None:
+    def stop_at_second(cell: Any) -> None:
+        if cell.concurrency == 2:
+            world.cancel.set()
+
+    world.on_cell = stop_at_second
+    first = world.go()
+    world.cells_run.clear()
+    world.on_cell, world.cancel = lambda _: None, type(world.cancel)()
+
+    world.go(first.run)
+
+    assert world.cells_run == ["closed-p128-o8-c2"]
+
+
+def test_the_same_digest_that_runs_already_is_left_up(world: World) -> None:
+    world.options = Options(keep=True, deploy_only=True)
+    world.go()
+    world.options = Options(deploy_only=True)
+
+    again = world.go()
+
+    assert [verb for verb, _ in world.runtime.calls].count("start") == 1
+    assert len(world.runtime.find()) == 1
+    assert {s["name"]: s["status"] for s in again.run.stages}["start"] == "skipped"
+
+
+def test_a_server_with_a_generated_key_is_never_reused(world: World) -> None:
+    world.profile = profile(serve=Serve(max_model_len=32768, max_num_seqs=8, api_key=GeneratedKey()))
+    world.options = Options(keep=True, deploy_only=True)
+
+    world.go()
+    world.go()
+
+    assert [verb for verb, _ in world.runtime.calls].count("start") == 2
+    assert len(world.runtime.find()) == 1
+
+
+def test_another_digest_replaces_our_server_and_keeps_its_log(world: World) -> None:
+    world.options = Options(keep=True, deploy_only=True)
+    world.go()
+    world.runtime.write(world.runtime.find()[0].id, "the old log")
+    world.profile = profile(serve=Serve(max_model_len=16384, max_num_seqs=4))
+
+    road = world.go()
+
+    assert len(world.runtime.find()) == 1
+    assert any(isinstance(e, Notice) and "replaces gate0-fake" in e.text for e in world.events)
+    assert "the old log" in (road.writer.directory / "replaced-gate0-fake.log").read_text()
+
+
+def test_what_is_not_ours_is_never_touched(world: World) -> None:
+    world.runtime.add_foreign("somebody")
+    other = ServerSpec(name="gate0-other", image=IMAGE, labels={LABEL_RUN: "other-run", LABEL_PROFILE: "other"})
+    world.runtime.start(other)
+
+    world.go()
+
+    assert [s.name for s in world.runtime.find()] == ["gate0-other"]
+    assert [s.name for s in world.runtime.foreign()] == ["somebody"]
+
+
+def test_a_server_that_dies_is_reported_with_its_log_kept(world: World) -> None:
+    world.runtime.on_start("gate0-fake", log=("loading", "torch.OutOfMemoryError: CUDA out of memory."), dies_with=1)
+
+    road = world.go()
+
+    assert isinstance(road.error, ServerDied)
+    assert road.error.cause == "out_of_memory"
+    assert "out of memory" in (road.writer.directory / "container-0.log").read_text()
+    assert stored(world).run.error["log_tail"][-1].endswith("out of memory.")
+    assert_nothing_left(world)
+
+
+def test_a_held_lock_touches_nothing(world: World) -> None:
+    world.lock_error = LockHeld("spark01", "held by somebody")
+
+    road = world.go()
+
+    assert exit_code([road.error]) == 3
+    assert world.runtime.calls == []
+    assert stored(world).run.status == "failed"
+
+
+def test_one_dead_rank_of_two_takes_the_other_down_and_both_logs_are_kept(world: World) -> None:
+    world.hosts = ("spark01", "spark02")
+    world.profile = profile(nodes=2, serve=Serve(max_model_len=32768, max_num_seqs=8, tensor_parallel=2))
+    world.truth = Truth(breaks=0)  # rank 0 waits for its peer and answers nobody
+    world.runtimes["spark02"].on_start("gate0-fake-1", log=("NCCL error: no route to host",), dies_with=1)
+
+    road = world.go()
+
+    assert isinstance(road.error, ServerDied)
+    assert "spark02" in road.error.message
+    assert "no route to host" in (road.writer.directory / "container-1.log").read_text()
+    assert (road.writer.directory / "container-0.log").is_file()
+    assert_nothing_left(world)
+
+
+def test_hosts_with_different_images_are_refused(world: World) -> None:
+    world.hosts = ("spark01", "spark02")
+    world.profile = profile(nodes=2, serve=Serve(max_model_len=32768, max_num_seqs=8, tensor_parallel=2))
+    world.runtimes["spark02"].images[IMAGE] = "sha256:cccc"
+
+    road = world.go()
+
+    assert road.error is not None
+    assert "different images" in road.error.message
+    assert_nothing_left(world)
+
+
+def test_the_return_of_memory_is_measured_after_the_stop(world: World) -> None:
+    world.memory = [40 * GIB, 60 * GIB, 90 * GIB, 100 * GIB]
+
+    world.go()
+
+    back = stored(world).run.memory_returned["spark01"]
+    assert (back["returned_bytes"], back["is_back"]) == (60 * GIB, True)
+
+
+def test_what_goes_wrong_while_collecting_does_not_hide_the_first_error(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.truth = Truth(wrong="alone")
+    original = type(world.runtime).log_tail
+
+    def broken(self: Any, server_id: str, lines: int) -> tuple[str, ...]:
+        if lines == 0 and world.stages[-1] == "collect":
+            raise ServerDied("the log is gone", exit_code=None, log_tail=(), cause=None)
+        return original(self, server_id, lines)
+
+    monkeypatch.setattr(type(world.runtime), "log_tail", broken)
+    road = world.go()
+
+    assert isinstance(road.error, RefusedError)
+    assert any(isinstance(e, Notice) and "saving the log failed" in e.text for e in world.events)
+    assert_nothing_left(world)
+
+
+def test_a_fault_of_gate0_itself_is_recorded_as_failed_and_cleans_up(world: World) -> None:
+    def bug(_: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    world.on_cell = bug
+    with pytest.raises(ZeroDivisionError):
+        world.go()
+
+    assert stored(world).run.status == "failed"
+    assert_nothing_left(world)
+
+
+def test_a_disk_that_fills_up_ends_the_run_and_stops_the_server(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    road = world.road()
+    original = road.writer.write_cell
+
+    def full(*_: Any) -> None:
+        monkeypatch.setattr(road.writer, "_write", original_full)
+        raise StoreError("no space left to write results", hint="--resume")
+
+    def original_full(*_: Any) -> None:
+        raise StoreError("no space left to write results", hint="--resume")
+
+    monkeypatch.setattr(road.writer, "write_cell", full)
+    from orchestrator.pipeline.run import travel
+
+    travel(road)
+
+    assert original is not None
+    assert isinstance(road.error, StoreError)
+    assert_nothing_left(world)
+
+
+def test_answers_that_break_under_load_make_the_cells_invalid(world: World) -> None:
+    def break_after(cell: Any) -> None:
+        if cell.concurrency == 2:
+            for target in world.targets:
+                target.truth = Truth(wrong="alone")
+
+    world.on_cell = break_after
+
+    road = world.go()
+
+    assert isinstance(road.error, RefusedError)
+    assert "after the sweep" in road.error.message
+    guards = [[g["name"] for g in c.cell.guards] for c in stored(world).cells()]
+    assert guards == [["coherence_after_sweep"], ["coherence_after_sweep"]]
+
+
+def test_the_exit_code_is_the_heaviest(world: World) -> None:
+    refused, died = RefusedError("x"), ServerDied("y", exit_code=1, log_tail=(), cause=None)
+
+    assert exit_code([None, refused]) == 1
+    assert exit_code([refused, died]) == 3
+    assert exit_code([refused, Interrupted("z")]) == 130
+    assert exit_code([None]) == 0
