@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check unit test cover demo lab lab-down bench build test-vllm clean
+.PHONY: help setup check unit test cover demo lab lab-down bench readme build test-vllm clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,7 @@ check: setup  ## ruff, mypy --strict, import layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/readme.py --check
 	$(BIN)/pytest -q tests/unit/test_layers.py
 
 test: check  ## everything: unit, contract, the lab where root allows
@@ -44,6 +45,9 @@ lab-down:  ## stop the lab, leave nothing behind
 
 bench: setup  ## client cost and stamp error against peers, deploy overhead, start-up time
 	$(BIN)/python tools/bench.py
+
+readme: setup  ## write the README's generated tables
+	$(BIN)/python tools/readme.py
 
 build: setup  ## wheel and sdist into dist/
 	$(BIN)/python -m hatchling build

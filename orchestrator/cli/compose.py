@@ -62,7 +62,7 @@ def load_profile(name: str) -> Loaded:
     from orchestrator.profile import loading
 
     engines = load_engines()
-    loaded = loading.load_profile(name, search=loading.search_path(), engines=engines)
+    loaded = loading.load_profile(name, search=loading.search_path(), engines=tuple(engines))
     found = engines[loaded.profile.engine].problems(loaded.profile)
     if found:
         raise loading.problems_at(loaded, found)

@@ -79,7 +79,8 @@ def make_plan(
             place = _placement(rank, entry, group)
             command = engine.command(profile, place)
             added, notes = command.added, command.notes
-            env = {name: _shown(name, value) for name, value in profile.env.items() if value is not None}
+            declared = {**command.env, **profile.env}
+            env = {name: _shown(name, value) for name, value in declared.items() if value is not None}
             if profile.serve.api_key is not None and command.api_key_env:
                 env[command.api_key_env] = Secret(command.api_key_env, "")
             gpus = profile.container.gpus != "none" and profile.runtime is RuntimeKind.DOCKER

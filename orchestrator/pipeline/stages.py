@@ -292,7 +292,8 @@ def _prepare(road: Road, rank: Rank) -> None:
         free_bytes=_facts(rank).memory_available_bytes,
     )
     rank.command = job.engine.command(job.profile, rank.placement)
-    env = dict(job.env)
+    own = {name: value for name, value in rank.command.env.items() if isinstance(value, str)}
+    env = {**own, **job.env}
     if job.api_key is not None and rank.command.api_key_env is not None:
         env[rank.command.api_key_env] = job.api_key
     wants = job.profile.container.gpus

@@ -125,8 +125,9 @@ def test_an_image_that_is_nowhere_is_named_with_the_registrys_words(place: Workp
 
 def test_a_taken_port_is_seen_before_anything_starts(place: Workplace, lab: RunningLab) -> None:
     profile = place.write_profile("p", faulty(lab, "exit 0"))
-    holder = lab.docker(HOST, "run", "-d", "--network", "host", lab.faulty_image, "-c", "nc -lk -p 8111 -e cat")
+    holder = lab.docker(HOST, "run", "-d", "--network", "host", lab.faulty_image, "-c", "httpd -f -p 8111")
     try:
+        lab.exec(HOST, "sh", "-c", "for i in $(seq 100); do ss -ltn | grep -q :8111 && exit 0; sleep 0.1; done; exit 1")
         ended = place.on_hosts("run", profile)
     finally:
         lab.docker(HOST, "rm", "-f", holder.strip())
