@@ -29,7 +29,7 @@ WARM_TRIES = 4
 PAD_TRIES = 4
 UNIT = 64
 _FAILING = (Kind.FACT_LOST, Kind.BEYOND)
-_UNSTABLE = (Kind.VARIES, Kind.NEAR_TIE, Kind.TEXT_DIFFERS)
+_UNSTABLE = (Kind.VARIES, Kind.NEAR_TIE, Kind.TEXT_DIFFERS, Kind.SHIFTED)
 
 
 class NotAnswered(Exception):
@@ -89,7 +89,9 @@ def _decide(findings: Sequence[Finding]) -> tuple[Status, str, str | None]:
         return Status.FAIL, f"{count} of {count} prompts: {text_only[0].words}, and no control does", None
     for kind in _UNSTABLE:
         if bad := [f for f in findings if f.kind is kind]:
-            return Status.UNSTABLE, f"{kind.value} on {len(bad)} of {count} prompts: {bad[0].words}", None
+            words = f"{kind.value} on {len(bad)} of {count} prompts: {bad[0].words}"
+            moved = f" ({_nats(bad[0].shift)}, noise {_nats(bad[0].noise)})" if bad[0].shift is not None else ""
+            return Status.UNSTABLE, words + moved, None
     shift = max((f.shift for f in findings if f.shift is not None), default=None)
     noise = max((f.noise for f in findings if f.noise is not None), default=None)
     within = "" if shift is None else f", logprobs within {_nats(shift)} (noise {_nats(noise)})"
@@ -129,7 +131,8 @@ class Determinism:
     """The gate.
 
     Parameters: `prompt_tokens`, one prompt each, the first of a length of 1 modulo 64 where the server counts tokens;
-    `tokens` compared; `noise_factor` and `floor_nats` are the bound on the logprobs' move.
+    `tokens` compared; `noise_factor`, `floor_nats` and `fail_nats` bound the logprobs' move
+    (`orchestrator.gating.likeness.Limits`).
     """
 
     nonce: Nonce = fresh_nonce
@@ -142,6 +145,7 @@ class Determinism:
             "tokens": 16,
             "noise_factor": 10.0,
             "floor_nats": 0.5,
+            "fail_nats": 1.0,
             "timeout_s": 600.0,
         }
     )
@@ -154,6 +158,7 @@ class Determinism:
         limits = Limits(
             noise_factor=number(params, "noise_factor"),
             floor_nats=number(params, "floor_nats"),
+            fail_nats=number(params, "fail_nats"),
             tokens=whole(params, "tokens"),
         )
         ruler = measure(target, nonce=self.nonce(), timeout_s=number(params, "timeout_s"))

@@ -95,7 +95,7 @@ def test_warm_runs_that_vary_wildly_while_cold_ones_agree_are_beyond() -> None:
 def test_without_a_second_cold_run_the_warm_ones_are_the_control() -> None:
     other = answer(token("So", So=-0.6, It=-0.7))
 
-    found = find(Runs(prompt_tok=9, cold=(A,), warm=(A, other)), Limits(floor_nats=5.0))
+    found = find(Runs(prompt_tok=9, cold=(A,), warm=(A, other)), Limits(fail_nats=5.0))
 
     assert found.kind is Kind.VARIES
 
