@@ -28,7 +28,10 @@ def place(tmp_path: Path, lab: RunningLab) -> Iterator[Workplace]:
 
 def quick(place: Workplace) -> str:
     """The lab's profile with the quick suite."""
-    return place.write_profile("smol", f"extends: {LAB_PROFILE}\ngates: {{suite: quick}}\n")
+    return place.write_profile(
+        "smol",
+        f"extends: {LAB_PROFILE}\ngates: {{suite: quick, params: null, optional: null}}\nserve: {{tool_call_parser: null}}\n",
+    )
 
 
 def test_one_line_takes_two_hosts_down_the_whole_road(place: Workplace, lab: RunningLab) -> None:
@@ -142,7 +145,10 @@ def test_a_server_that_was_left_up_is_found_logged_and_stopped_by_its_labels(
 
 def test_another_digest_replaces_only_what_gate0_owns(place: Workplace, lab: RunningLab) -> None:
     assert place.on_hosts("deploy", quick(place)).code == 0
-    place.write_profile("smol", f"extends: {LAB_PROFILE}\ngates: {{suite: quick}}\nserve: {{max_num_seqs: 2}}\n")
+    place.write_profile(
+        "smol",
+        f"extends: {LAB_PROFILE}\ngates: {{suite: quick, params: null, optional: null}}\nserve: {{tool_call_parser: null, max_num_seqs: 2}}\n",
+    )
 
     changed = place.on_hosts("deploy", "profiles/smol.yaml")
 
