@@ -126,7 +126,9 @@ def start(road: Road) -> StageOutcome:
             _replace(road, rank, server)
         road.cancel.check()
         rank.server = rank.runtime.start(_spec(rank))
-        road.writer.append_event("started", {"host": rank.name, "server": rank.server.id, "name": rank.server.name})
+        started = rank.server
+        detail = {"host": rank.name, "server": started.id, "name": started.name, "started_at": started.started_at}
+        road.writer.append_event("started", detail)
 
     _each(road, one)
     reused = all(rank.is_reused for rank in road.ranks)
