@@ -232,7 +232,7 @@ def resolve_host(name: str, inventory: Inventory, ssh_config: SshConfig) -> Host
             return declared.entry
         return _filled(declared, ssh_config.settings(declared.entry.address))
     if name == LOCAL:
-        return HostEntry(name=LOCAL, address="127.0.0.1", is_local=True)
+        return HostEntry(name=LOCAL, address="127.0.0.1", is_local=True, source="built in")
     user, address, port = split_destination(name)
     settings = ssh_config.settings(address)
     if not (user or settings.is_named or _is_ip(address) or "." in address):
@@ -243,7 +243,12 @@ def resolve_host(name: str, inventory: Inventory, ssh_config: SshConfig) -> Host
 
 
 def all_hosts(inventory: Inventory, ssh_config: SshConfig) -> tuple[HostEntry, ...]:
-    """Every host that has a name: hosts.yaml's in order, then ssh_config's."""
+    """The hosts of hosts.yaml, in its order, complete. ssh_config's are not among them: many are no boxes at all."""
+    return tuple(resolve_host(name, inventory, ssh_config) for name in inventory.declared)
+
+
+def named_hosts(inventory: Inventory, ssh_config: SshConfig) -> tuple[HostEntry, ...]:
+    """Every host that can be named: hosts.yaml's in order, then ssh_config's."""
     names = [*inventory.declared, *(n for n in ssh_config.names if n not in inventory.declared)]
     return tuple(resolve_host(name, inventory, ssh_config) for name in names)
 
