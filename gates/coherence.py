@@ -54,7 +54,7 @@ def judge(alone: Sequence[Answer], together: Sequence[Answer], *, concurrency: i
     if any(a.is_cut for a in everything) and all(a.is_right or a.is_cut for a in everything):
         return Verdict(
             status=Status.ERROR,
-            summary="could not tell: reasoning used the whole budget before an answer came",
+            summary="could not tell: the token budget ended before an answer came",
             measured=measured,
             hint="raise the gate's max_tokens, or turn thinking off",
         )

@@ -88,16 +88,29 @@ class Bounds:
         return cached >= enough and not self.is_miss(cached, prompt_tok)
 
 
-def unit_of(hits: Sequence[int], declared: int | None) -> int:
-    """The cache's rounding unit: the declared block, or the larger one that the hits themselves show.
+def unit_of(hits: Sequence[int]) -> int:
+    """The rounding unit that the hits themselves show.
 
     Several different hits have the unit as common divisor. One hit alone proves only its power of two: 2304 is not
     taken for a unit of 2304.
     """
     shown = math.gcd(*hits) if hits else 1
-    if len(set(hits)) == 1:
-        shown &= -shown
-    return max(1, shown, declared or 1)
+    return shown & -shown if len(set(hits)) == 1 else shown
+
+
+def bounds_of(series: Sequence[Series], declared: int | None, *, head_tok: int, has_drop: bool) -> Bounds:
+    """The bounds by the declared block where it explains every hit, else by the unit that the hits show.
+
+    Engines keep some states at multiples of their block only, and hybrids declare a block that is not the one in use.
+    """
+    loose = Bounds(unit_tok=1, head_tok=head_tok, has_drop=has_drop)
+    hits = [c for s in series for c in (*s.repeats, *s.tails) if not loose.is_miss(c, s.prompt_tok)]
+    shown = replace(loose, unit_tok=unit_of(hits))
+    if not declared:
+        return shown
+    by_block = replace(loose, unit_tok=declared)
+    is_explained = all(max(s.repeats) >= by_block.expected(s.prompt_tok) for s in series if s.repeats)
+    return by_block if is_explained or shown.unit_tok < declared else shown
 
 
 def judge(
@@ -115,9 +128,7 @@ def judge(
         block_tok: The cache block as the engine declares it, None unknown.
         is_claimed: The profile's word on prefix caching; None: it says nothing.
     """
-    loose = Bounds(unit_tok=1, head_tok=head_tok)
-    hits = [c for s in series for c in (*s.repeats, *s.tails) if not loose.is_miss(c, s.prompt_tok)]
-    bounds = Bounds(unit_tok=unit_of(hits, block_tok), head_tok=head_tok, has_drop=is_speculative)
+    bounds = bounds_of(series, block_tok, head_tok=head_tok, has_drop=is_speculative)
     measured: dict[str, Json] = {"series": [s.as_json() for s in series], "unit_tok": bounds.unit_tok}
     verdict = (
         _wrong_counters(series, bounds)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gates.prefix_cache import Series, judge, unit_of
+from gates.prefix_cache import Series, bounds_of, judge, unit_of
 
 CASES = sorted((Path(__file__).resolve().parents[1] / "cases" / "gates" / "prefix_cache_judge").glob("*.json"))
 
@@ -25,19 +25,19 @@ def test_counters_are_judged(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hits", "declared", "unit"),
-    [
-        ((), None, 1),
-        ((), 16, 16),
-        ((19999,), None, 1),
-        ((16384,), None, 16384),
-        ((2304, 2304), None, 256),
-        ((16384, 12288), None, 4096),
-        ((16384, 12288), 16, 4096),
-        ((19999, 12999), 16, 16),
-    ],
+    ("hits", "unit"),
+    [((), 1), ((19999,), 1), ((16384,), 16384), ((2304, 2304), 256), ((16384, 12288), 4096), ((3840, 768), 768)],
 )
-def test_unit_is_what_the_hits_share_or_the_engine_declares(
-    hits: tuple[int, ...], declared: int | None, unit: int
-) -> None:
-    assert unit_of(hits, declared) == unit
+def test_unit_is_what_the_hits_share(hits: tuple[int, ...], unit: int) -> None:
+    assert unit_of(hits) == unit
+
+
+@pytest.mark.parametrize(
+    ("declared", "unit"),
+    [(384, 384), (16, 768), (None, 768), (1024, 1024)],
+    ids=["explains the hits", "too small", "unknown", "larger than shown"],
+)
+def test_declared_block_counts_where_it_explains_the_hits(declared: int | None, unit: int) -> None:
+    series = [Series(prompt_tok=4050, cold=0, repeats=(3840,)), Series(prompt_tok=965, cold=0, repeats=(768,))]
+
+    assert bounds_of(series, declared, head_tok=128, has_drop=False).unit_tok == unit
