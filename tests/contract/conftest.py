@@ -164,19 +164,25 @@ def _running_sshd(folder: Path) -> Iterator[Sshd]:
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     for kind in KEY_TYPES:
-        _keygen(folder / f"host_{kind}", kind)
-    _keygen(folder / "client_ed25519", "ed25519")
+        keygen(folder / f"host_{kind}", kind)
+    keygen(folder / "client_ed25519", "ed25519")
     (folder / "authorized_keys").write_text((folder / "client_ed25519.pub").read_text())
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    running = Sshd(folder=folder, port=port)
+    running = Sshd(folder=folder, port=free_port())
     try:
         yield running
     finally:
         running.stop()
 
 
-def _keygen(file: Path, kind: str, passphrase: str = "") -> None:
+def free_port() -> int:
+    """A TCP port of loopback that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def keygen(file: Path, kind: str, passphrase: str = "") -> None:
+    """A new key pair, `file` and `file.pub`."""
     subprocess.run(
         ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", "test", "-f", str(file)], check=True, timeout=60
     )

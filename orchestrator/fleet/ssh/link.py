@@ -19,6 +19,7 @@ class ProxySocket(socket.socket):
 
     def __init__(self, argv: tuple[str, ...]) -> None:
         ours, theirs = socket.socketpair()
+        self._said = ""
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe that nobody reads would stop a talkative command
         try:
             self._command = subprocess.Popen(
@@ -33,14 +34,14 @@ class ProxySocket(socket.socket):
         super().__init__(fileno=ours.detach())
 
     def complaint(self) -> str:
-        """Why the command ended, in its own last words; empty while it runs."""
-        try:
-            exit_code = self._command.wait(timeout=1)
-        except subprocess.TimeoutExpired:
+        """Why the command ended, in its own last words; empty while it runs, or when it was ended by `close`."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._command.wait(timeout=1)
+        exit_code = self._command.poll()
+        if exit_code is None:
             return ""
-        self._words.seek(0)
-        last = self._words.read().decode(errors="replace").strip().splitlines()
-        return last[-1] if last else f"exit code {exit_code}"
+        last = self._read_words().strip().splitlines()
+        return last[-1] if last else f"exit code {exit_code}" if exit_code > 0 else ""
 
     def close(self) -> None:
         super().close()
@@ -49,7 +50,15 @@ class ProxySocket(socket.socket):
                 self._command.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._command.wait(timeout=2)
+        self._read_words()
         self._words.close()
+
+    def _read_words(self) -> str:
+        """The command's stderr so far; still there after `close`, which the transport calls by itself."""
+        if not self._words.closed:
+            self._words.seek(0)
+            self._said = self._words.read().decode(errors="replace")
+        return self._said
 
 
 def open_socket(entry: HostEntry, *, timeout_s: float) -> socket.socket:
