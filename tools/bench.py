@@ -1,11 +1,13 @@
 """`make bench`: what gate0's own machinery costs, beside its peers in the same run.
 
     load       the mock in a process of its own, one step clock for all streams, each chunk stamped just before the
-               kernel gets it; every client in a process of its own, second round measured (connections and code warm)
+               kernel gets it; every client in a process of its own; one round to warm up, then ROUNDS bursts of
+               all streams at once: each figure is the median over the rounds, for other jobs hit single bursts
       TTFT error   (client's first token - client's first byte sent) - (mock's first token - mock's whole request in
                    hand): all that a client adds to the true figure, dispatch and stamp together
       event lag    client's stamp - mock's stamp of the same chunk
-      cost         the client's processor time per token while the round runs, parsing that a client does live included
+      cost         the client's processor time per token while the round runs. aiohttp and httpx split lines and parse
+                   JSON as they go, as benchmark tools do with them; gate0 parses when the clock has stopped
     start-up   `gate0 --help` against `python -c pass`
     deploy     tools/bench_deploy.py, if it is there and the lab runs
 
@@ -33,7 +35,8 @@ import orjson
 
 ROOT = Path(__file__).resolve().parents[1]
 STREAMS = (32, 128, 256)
-OUTPUT_TOK = 128
+OUTPUT_TOK = 64
+ROUNDS = 5
 STEP_S = 0.02
 TTFT_S = 0.1
 CLIENTS = ("gate0", "aiohttp", "httpx")
@@ -187,18 +190,33 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def run_client(client: str, url: str, streams: int) -> Round:
-    """Two rounds in this process; the second is judged."""
+    """A warm-up round and `ROUNDS` measured ones in this process."""
     pin(0, 1)
     runner = {"gate0": gate0_rounds, "aiohttp": aiohttp_rounds, "httpx": httpx_rounds}[client]
     if client == "httpx":
-        rounds = asyncio.run(runner(url, streams, 2))
+        rounds = asyncio.run(runner(url, streams, 1 + ROUNDS))
     else:
         import uvloop
 
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-            rounds = loop.run(runner(url, streams, 2))
-    traces, cpu_s = rounds[-1]
-    return judge(client, streams, traces, cpu_s)
+            rounds = loop.run(runner(url, streams, 1 + ROUNDS))
+    return middle([judge(client, streams, traces, cpu_s) for traces, cpu_s in rounds[1:]])
+
+
+def middle(rounds: Sequence[Round]) -> Round:
+    """The median over rounds, figure by figure."""
+
+    def pair(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+    return Round(
+        client=rounds[0].client,
+        streams=rounds[0].streams,
+        ttft_error_ms=pair([r.ttft_error_ms for r in rounds]),
+        lag_ms=pair([r.lag_ms for r in rounds]),
+        cost_us=statistics.median(r.cost_us for r in rounds),
+        tokens=sum(r.tokens for r in rounds),
+    )
 
 
 def pin(pid: int, core: int) -> None:
@@ -247,7 +265,9 @@ def median_ms(command: Sequence[str], times: int = 10) -> float:
 
 
 def show_load(rounds: Sequence[Round]) -> None:
-    print(f"\nload path: {OUTPUT_TOK} tokens a stream, a step of {STEP_S * 1000:.0f} ms for all streams at once")
+    busy = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    print(f"\nload path: {OUTPUT_TOK} tokens a stream, a step of {STEP_S * 1000:.0f} ms for all streams at once,")
+    print(f"median of {ROUNDS} bursts; load average of this machine {busy}")
     print("streams  client   TTFT error ms p50/p99   event lag ms p50/p99   us/token   tokens/s/core   x gate0's cost")
     for streams in sorted({r.streams for r in rounds}):
         group = [r for r in rounds if r.streams == streams]
