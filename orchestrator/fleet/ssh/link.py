@@ -8,6 +8,7 @@ import shlex
 import socket
 import subprocess
 import tempfile
+import threading
 
 from orchestrator.fleet.inventory import HostEntry
 
@@ -20,6 +21,7 @@ class ProxySocket(socket.socket):
     def __init__(self, argv: tuple[str, ...]) -> None:
         ours, theirs = socket.socketpair()
         self._said = ""
+        self._lock = threading.Lock()
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - a pipe that nobody reads would stop a talkative command
         try:
             self._command = subprocess.Popen(
@@ -50,15 +52,17 @@ class ProxySocket(socket.socket):
                 self._command.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._command.wait(timeout=2)
-        self._read_words()
-        self._words.close()
+        self._read_words(is_last=True)
 
-    def _read_words(self) -> str:
-        """The command's stderr so far; still there after `close`, which the transport calls by itself."""
-        if not self._words.closed:
-            self._words.seek(0)
-            self._said = self._words.read().decode(errors="replace")
-        return self._said
+    def _read_words(self, *, is_last: bool = False) -> str:
+        """The command's stderr so far; still there after `close`, which the transport's own thread calls as well."""
+        with self._lock:
+            if not self._words.closed:
+                self._words.seek(0)
+                self._said = self._words.read().decode(errors="replace")
+            if is_last:
+                self._words.close()
+            return self._said
 
 
 def open_socket(entry: HostEntry, *, timeout_s: float) -> socket.socket:
