@@ -152,15 +152,16 @@ class HostFacts:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values for a record; keys are the attributes' names."""
-        plain: dict[str, Any] = _plain(self)
+        plain: dict[str, Any] = plain_values(self)
         return plain
 
 
-def _plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
+    """A fact as JSON has it: dataclasses and mappings as dicts, tuples as lists."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {f.name: plain_values(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain_values(v) for k, v in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(v) for v in value]
+        return [plain_values(v) for v in value]
     return value
