@@ -77,12 +77,10 @@ def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -
 def attached_profile(attached: Attached) -> Profile:
     """The profile that the command line amounts to."""
     from orchestrator.profile.model import ModelRef, Profile, SecretRef, Serve
+    from orchestrator.wire.target import base_url_of
 
-    url = attached.url.rstrip("/")
+    url = base_url_of(attached.url)
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"not a URL: {attached.url}", hint="give it as http://host:port/v1")
-    url = url if parts.path else f"{url}/v1"
     name = "".join(c if c.isalnum() or c in "-." else "-" for c in parts.netloc)
     return Profile(
         name=f"endpoint-{name}",

@@ -141,7 +141,7 @@ def make_tools(turns: Turns) -> Tools:
     from orchestrator.fleet.facts import read_facts
     from orchestrator.fleet.lock import hold
     from orchestrator.gating.suite import load_gates
-    from orchestrator.pipeline.hostview import memory_available
+    from orchestrator.pipeline.hostview import memory_available, sample
     from orchestrator.pipeline.road import Tools
     from orchestrator.sweep.runner import CellRunner
     from orchestrator.wire.target import HttpTarget
@@ -151,7 +151,8 @@ def make_tools(turns: Turns) -> Tools:
         open_target=lambda url, model, claims, key: HttpTarget(url, model, claims, api_key=key),
         read_facts=read_facts,
         memory_available=memory_available,
-        lock=lambda host, run_id, why, force: hold(host, run_id, why, force=force),
+        sample=sample,
+        lock=lambda host, run_id, why, force, notice: hold(host, run_id, why, force=force, on_notice=notice),
         cell_runner=CellRunner,
         sweep_turn=turns,
         gates=load_gates(),

@@ -11,6 +11,7 @@ from orchestrator.engines.engine import MetricNames
 from orchestrator.sweep.runner import LoadTarget
 from orchestrator.values import Json
 from orchestrator.wire.chat import Claims
+from orchestrator.wire.target import base_url_of
 
 if TYPE_CHECKING:
     from orchestrator.pipeline.road import Job, Road
@@ -96,10 +97,10 @@ def serving_identity(road: Road) -> dict[str, Json]:
 
 def base_url(road: Road) -> str:
     """`http://host:port/v1` as it is reached from here; through a tunnel when the profile exposes loopback only."""
-    profile, head = road.job.profile, road.head
+    profile = road.job.profile
     if profile.attach is not None:
-        url = profile.attach.rstrip("/")
-        return url if urlsplit(url).path else f"{url}/v1"
+        return base_url_of(profile.attach)
+    head = road.head
     assert head.command is not None
     port = reachable_port(profile, head.command)
     if profile.expose == "loopback":

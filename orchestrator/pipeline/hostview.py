@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from orchestrator.errors import HostError
-from orchestrator.fleet.facts import HostFacts
+from orchestrator.fleet.facts import HostFacts, read_facts
+from orchestrator.fleet.facts.model import plain_values
+from orchestrator.fleet.facts.table import FACTS
 from orchestrator.fleet.host import Host
+from orchestrator.values import Json
+
+MEMORY = next(fact for fact in FACTS if fact.name == "memory")
+GPU = next(fact for fact in FACTS if fact.name == "gpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +41,19 @@ class HostView:
 def memory_available(host: Host) -> int | None:
     """MemAvailable of the host now, bytes; None where it has no such thing or does not answer."""
     try:
-        done = host.run(("cat", "/proc/meminfo"), timeout_s=10.0)
+        return read_facts(host, facts=(MEMORY,)).memory_available_bytes
     except HostError:
         return None
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", done.stdout, re.M)
-    return int(found[1]) * 1024 if done.is_ok and found else None
+
+
+def sample(host: Host, has_gpu: bool) -> dict[str, Json]:
+    """One line of telemetry: memory in bytes, and per GPU temperature, power, clock and use.
+
+    Raises:
+        HostError: The host does not answer any more.
+    """
+    memory = host.run(MEMORY.argv, timeout_s=MEMORY.timeout_s)
+    found: dict[str, Json] = {"memory": plain_values(MEMORY.parse(memory)["memory"])} if memory.is_ok else {}
+    if has_gpu:
+        found["gpus"] = plain_values(GPU.parse(host.run(GPU.argv, timeout_s=GPU.timeout_s)).get("gpus"))
+    return found

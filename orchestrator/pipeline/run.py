@@ -17,7 +17,7 @@ from orchestrator.errors import Gate0Error, Interrupted, RefusedError, StoreErro
 from orchestrator.pipeline.claims import vantage_of
 from orchestrator.pipeline.events import StageBegan, StageEnded
 from orchestrator.pipeline.road import Job, Rank, Road
-from orchestrator.pipeline.stages import ATTACH, DEPLOY, GATES, SWEEPS, Stage
+from orchestrator.pipeline.stages import ATTACH, DEPLOY, GATES, SWEEPS, Stage, save_metrics
 from orchestrator.records.record import RunRecord, RunStatus, StageRecord, StageStatus
 from orchestrator.values import Json, digest, utc_now
 
@@ -94,7 +94,8 @@ def travel(road: Road) -> RunRecord:
         with ExitStack() as stack:
             for box in road.job.boxes:
                 why = f"{road.job.profile.name}, run {road.run.id}"
-                stack.enter_context(road.tools.lock(box.host, road.run.id, why, road.job.options.force))
+                lock = road.tools.lock(box.host, road.run.id, why, road.job.options.force, road.note)
+                stack.enter_context(lock)
             road.error = _inside_lock(road, stack)
     except Gate0Error as exc:
         road.error = exc
@@ -216,10 +217,7 @@ def _save_log(road: Road, rank: Rank) -> None:
 
 
 def _save_metrics(road: Road) -> None:
-    samples = road.target.metrics() if road.target is not None else None
-    if samples:
-        text = "".join(f"{name} {value!r}\n" for name, value in sorted(samples.items()))
-        _attempt(road, "saving the metrics", lambda: road.writer.write_text("metrics-after.txt", text))
+    _attempt(road, "saving the metrics", lambda: save_metrics(road, "metrics-after.txt"))
 
 
 def _stop(road: Road, rank: Rank, notes: list[str]) -> None:

@@ -19,7 +19,7 @@ from orchestrator.deploy.readiness import WaitProgress, wait_until_ready
 from orchestrator.deploy.runtime import LABEL_DIGEST, LABEL_PROFILE, PullProgress, Server, ServerSpec
 from orchestrator.engines.engine import EngineCommand, Placement
 from orchestrator.errors import Gate0Error, InputError, RuntimeFailure, ServerDied, TargetError
-from orchestrator.fleet.facts import HostFacts
+from orchestrator.fleet.facts import HostFacts, concerns, differences
 from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
 from orchestrator.pipeline.death import death_of
 from orchestrator.pipeline.events import StageMoved
@@ -27,6 +27,7 @@ from orchestrator.pipeline.gating import gate_server, regate_after_sweep
 from orchestrator.pipeline.hostview import HostView
 from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
+from orchestrator.pipeline.telemetry import Telemetry
 from orchestrator.profile.model import GeneratedKey
 from orchestrator.values import Json, digest
 from orchestrator.wire.probe import listed_models, probe
@@ -60,6 +61,7 @@ def preflight(road: Road) -> StageOutcome:
     road.image_digest = road.head.runtime.image_digest(_spec(road.head).image)
     _label(road)
     found = [(rank, _judge(road, rank)) for rank in road.ranks]
+    _warn_of_hosts(road)
     for rank, verdict in found:
         for warning in verdict.warnings:
             road.note(f"{rank.name}: {warning}", is_warning=True)
@@ -223,7 +225,8 @@ def effective(road: Road) -> StageOutcome:
 
 def gates(road: Road) -> StageOutcome:
     """Gate 0. Verdicts of an earlier attempt stand when nothing they depend on has changed."""
-    kept = gate_server(road, serving_identity(road))
+    with Telemetry(road):
+        kept = gate_server(road, serving_identity(road))
     counts = {s: sum(g.status == s for g in road.verdicts) for s in ("pass", "unstable", "fail", "error", "skip")}
     detail = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
     return StageOutcome(detail=detail, is_skipped=kept)
@@ -231,11 +234,20 @@ def gates(road: Road) -> StageOutcome:
 
 def sweeps(road: Road) -> StageOutcome:
     """The measurement, cell by cell, then the coherence questions once more."""
-    measured, kept = sweep_cells(road, load_target(road), serving_identity(road))
-    if measured:
-        regate_after_sweep(road)
+    save_metrics(road, "metrics-before.txt")
+    with Telemetry(road):
+        measured, kept = sweep_cells(road, load_target(road), serving_identity(road))
+        if measured:
+            regate_after_sweep(road)
     detail = f"{measured} cells measured" + (f", {kept} kept from an earlier attempt" if kept else "")
     return StageOutcome(detail=detail, is_skipped=measured == 0)
+
+
+def save_metrics(road: Road, name: str) -> None:
+    """The engine's metrics as they are now, one `name value` a line; nothing when it has none."""
+    samples = road.target.metrics() if road.target is not None else None
+    if samples:
+        road.writer.write_text(name, "".join(f"{metric} {value!r}\n" for metric, value in sorted(samples.items())))
 
 
 def _serving(road: Road) -> Json:
@@ -276,6 +288,17 @@ SWEEPS = Stage(
         "cells": [cell.load_digest() for w in road.job.workloads for cell in w.cells()],
     },
 )
+
+
+def _warn_of_hosts(road: Road) -> None:
+    """What is known to go wrong on such hosts, and what differs between the two that form one engine."""
+    for rank in road.ranks:
+        for concern in concerns(_facts(rank)):
+            hint = f" ({concern.hint})" if concern.hint else ""
+            road.note(f"{rank.name}: {concern.code}: {concern.message}{hint}", is_warning=True)
+    for rank in road.ranks[1:]:
+        for line in differences(_facts(road.head), _facts(rank)):
+            road.note(f"{road.head.name} and {rank.name} differ: {line}", is_warning=True)
 
 
 def _look_at(rank: Rank, road: Road) -> None:

@@ -9,6 +9,7 @@ the truth, rates are derived when reading (`orchestrator.figures`). Format: `FOR
       gates/<name>.json             GateRecord
       sweeps/<workload>/<cell>.json                 CellRecord
       sweeps/<workload>/<cell>.requests.jsonl       RequestRecord, one a line
+      telemetry.jsonl               each host and the engine once a second: what was not told is null or missing
       container-<rank>.log, metrics-before.txt, metrics-after.txt
 """
 

@@ -114,8 +114,12 @@ class RunWriter:
 
     def append_event(self, kind: str, detail: Mapping[str, Json]) -> None:
         """One line in events.jsonl, with its UTC time."""
-        line = _compact({"at": utc_now(), "event": kind, **detail})
-        with _disk(self.directory), (self.directory / "events.jsonl").open("a", encoding="utf-8") as file:
+        self.append_line("events.jsonl", {"at": utc_now(), "event": kind, **detail})
+
+    def append_line(self, name: str, value: Mapping[str, Json]) -> None:
+        """One JSON object as a line of a file that grows; threads may do so at the same time."""
+        line = _compact(value)
+        with _disk(self.directory), (self.directory / name).open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
 
     def _write(self, name: str, text: str) -> None:

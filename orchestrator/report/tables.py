@@ -163,6 +163,8 @@ def _notes(figures: CellFigures) -> tuple[str, ...]:
     notes = [f"invalid: {g.get('name')}: {g.get('message')}" for g in cell.guards]
     if cell.is_queueing:
         notes.append(f"queueing: {cell.concurrency} requests for {cell.slots} slots ({cell.slots_source})")
+    if cell.vantage == "tunnel":
+        notes.append("measured through an SSH tunnel: its delay is in every latency")
     if cell.is_ungated:
         notes.append("ungated")
     notes.extend(f"{count} failed: {name}" for name, count in figures.failures.items())

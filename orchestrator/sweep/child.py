@@ -144,8 +144,10 @@ def answer_of(exchange: Exchange, *, repeat: int, index: int, epoch_ns: int) -> 
     )
 
 
-async def _main(line: bytes, say: Say) -> None:
+async def _main(line: bytes, rest: bytes, say: Say) -> None:
     load = CellLoad(LoadSpec.from_line(line), say)
+    if rest:
+        load.cancel()
     loop = asyncio.get_running_loop()
     threading.Thread(target=_obey, args=(loop, load), daemon=True).start()
     await load.run()
@@ -158,14 +160,19 @@ def _obey(loop: asyncio.AbstractEventLoop, load: CellLoad) -> None:
     os._exit(ORPHANED)
 
 
-def _read_line() -> bytes:
-    """The spec. Unbuffered: what follows it belongs to `_obey`, whose thread must hold no lock when we exit."""
-    pieces: list[bytes] = []
-    while piece := os.read(STDIN, 1 << 20):
-        pieces.append(piece)
-        if piece.endswith(b"\n"):
-            return b"".join(pieces)
-    return b""
+def _read_line() -> tuple[bytes, bytes]:
+    """The spec's line, and what came with it: a cancel that was sent before this process could listen.
+
+    Unbuffered: what follows belongs to `_obey`, whose thread must hold no lock when we exit.
+    """
+    read = b""
+    while b"\n" not in read:
+        piece = os.read(STDIN, 1 << 20)
+        if not piece:
+            return b"", b""
+        read += piece
+    line, _, rest = read.partition(b"\n")
+    return line, rest
 
 
 def _say_to(fd: int) -> Say:
@@ -188,11 +195,11 @@ def new_loop() -> asyncio.AbstractEventLoop:
 
 
 def main() -> int:
-    line = _read_line()
+    line, rest = _read_line()
     if not line:
         return ORPHANED
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_main(line, _say_to(sys.stdout.fileno())))
+        runner.run(_main(line, rest, _say_to(sys.stdout.fileno())))
     return 0
 
 

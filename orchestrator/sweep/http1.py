@@ -143,15 +143,19 @@ class Connection(asyncio.Protocol):
         return self._is_usable and self._exchange is None
 
     def start(self, request: bytes, exchange: Exchange, *, timeout_s: float) -> asyncio.Future[None]:
-        """Hand the request to the kernel, stamp it, and give what to wait for. The future never fails: see `end`."""
+        """Stamp the request, hand it to the kernel, and give what to wait for. The future never fails: see `end`.
+
+        The stamp comes before the write: a long body takes several writes, and a process that is descheduled between
+        the two then makes a latency too long, never too short.
+        """
         assert self._transport is not None
         assert self.is_usable, "one exchange at a time"
         self._exchange = exchange
         self._finished = self._loop.create_future()
         self._timer = self._loop.call_later(timeout_s, self._finish, End.TIMEOUT)
         self._meter.in_flight += 1
-        self._transport.write(request)
         exchange.sent_ns = monotonic_ns()
+        self._transport.write(request)
         return self._finished
 
     def cancel(self) -> None:

@@ -341,6 +341,19 @@ def test_cancelled_cell_keeps_what_it_has_and_leaves_no_process() -> None:
     assert [r.failure for r in outcome.requests] == ["cancelled"] * 3
 
 
+def test_a_cancel_that_comes_before_the_load_process_listens_is_heard() -> None:
+    with MockServer(replace(FAST, ttft_s=60.0)) as server:
+        outcome = run_cell(
+            target_of(server),
+            cell_of(replace(WORKLOAD, warmup=2, repeats=3)),
+            prompts=PLAIN_PROMPTS,
+            is_cancelled=lambda: True,
+        )
+
+    assert outcome.record.status == "cancelled"
+    assert outcome.record.spans_ns == ()
+
+
 def started(server: MockServer) -> LoadProcess:
     return LoadProcess(load_spec(target_of(server), cell_of(replace(WORKLOAD, warmup=0)), PLAIN_PROMPTS))
 

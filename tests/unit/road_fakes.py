@@ -121,6 +121,7 @@ class World:
             open_target=self._target,
             read_facts=self._facts,
             memory_available=lambda _: self.memory[0] if len(self.memory) == 1 else self.memory.pop(0),
+            sample=lambda _, has_gpu: {"memory": {"available_bytes": self.memory[0]}},
             lock=self._lock,
             cell_runner=lambda: nullcontext(self._run_cell),
             sweep_turn=nullcontext,
@@ -145,7 +146,7 @@ class World:
         self.time_s += seconds
 
     @contextlib.contextmanager
-    def _lock(self, host: Host, run_id: str, why: str, force: bool) -> Iterator[None]:
+    def _lock(self, host: Host, run_id: str, why: str, force: bool, notice: object) -> Iterator[None]:
         if self.lock_error is not None:
             raise self.lock_error
         self.locked.append(host.name)

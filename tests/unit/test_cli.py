@@ -62,7 +62,7 @@ def test_the_verbs_are_what_the_table_says() -> None:
         (["run", "p", "--bogus"], "No such option"),
         (["run", "no-such-profile", "--on", "local"], "no-such-profile"),
         (["check"], "--url"),
-        (["check", "--url", "not a url"], "not a URL"),
+        (["check", "--url", "ftp://x"], "not a server's address"),
         (["sweep", "--url", "http://127.0.0.1:1"], "no workload named"),
         (["stop", "--on", "local"], "nothing named to stop"),
         (["docs", "nothing"], "nothing"),

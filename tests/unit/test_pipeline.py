@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,14 @@ def test_the_whole_road_ends_passed_with_nothing_left(world: World) -> None:
     assert [s["status"] for s in run.stages] == ["passed", "skipped", *["passed"] * 6]
     assert "--gpu-memory-utilization" in run.command[0]
     assert_nothing_left(world)
+
+
+def test_hosts_and_engine_are_sampled_beside_gates_and_sweeps(world: World) -> None:
+    road = world.go()
+
+    lines = [json.loads(line) for line in (road.writer.directory / "telemetry.jsonl").read_text().splitlines()]
+    assert {line["memory"]["available_bytes"] for line in lines if "memory" in line} == {100 * GIB}
+    assert all(line["at"].endswith("Z") and line["where"] == "spark01" for line in lines)
 
 
 def test_the_record_is_on_disk_before_the_first_stage(world: World) -> None:
