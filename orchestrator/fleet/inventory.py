@@ -188,7 +188,7 @@ def split_destination(word: str) -> tuple[str | None, str, int | None]:
         InputError: The port is no port, or the host is empty.
     """
     user, at, rest = word.rpartition("@")
-    matched = re.fullmatch(r"\[(?P<v6>[^\]]+)\](?::(?P<port6>.*))?|(?P<host>[^:\[\]]+)(?::(?P<port>.*))?", rest)
+    matched = re.fullmatch(r"\[(?P<v6>[^\]]+)\](?::(?P<port6>[^:]*))?|(?P<host>[^:\[\]]+)(?::(?P<port>[^:]*))?", rest)
     if matched is None:
         if not _is_ip(rest):
             raise InputError(f"not a host: {word}", hint="write user@host, user@host:port or user@[v6 address]:port")
