@@ -94,10 +94,11 @@ def judge(  # noqa: PLR0917 (six different things, each of its own type)
     """Judge one host before anything is started on it.
 
     Args:
-        existing: gate0's servers there, running or not, and whatever has the spec's name (`Runtime.find`).
+        existing: gate0's servers there, running or not, and whatever has the spec's name (`Runtime.find`); the same
+            server twice is one.
         foreign: Running containers of others.
     """
-    ours = tuple(server for server in existing if server.is_ours)
+    ours = tuple({server.id: server for server in existing if server.is_ours}.values())
     reuses = next((server for server in ours if server.is_running and _has_same_digest(server, spec)), None)
     if reuses is not None:
         return Preflight(reuses=reuses)
@@ -198,10 +199,7 @@ def _neighbours(
         names = ", ".join(server.name for server in foreign)
         lines.append(f"running beside it, not started by gate0: {names}")
     if facts.gpu_processes and not (staying or replaces):
-        count = len(facts.gpu_processes)
-        lines.append(
-            f"{count} process{'es' if count > 1 else ''} on the GPU already: the figures are not of a quiet box"
-        )
+        lines.append(f"on the GPU already: {len(facts.gpu_processes)} of others; the figures are not of a quiet box")
     return tuple(lines)
 
 

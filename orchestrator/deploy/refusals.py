@@ -32,7 +32,7 @@ _STARTING = (
         hint="remove that container with `docker rm`, or rename the profile",
     ),
     _Sign(
-        pattern=r"could not select device driver|unresolvable CDI devices|unknown or invalid runtime name",
+        pattern=r"could not select device driver|unresolvable CDI devices",
         error=RuntimeFailure,
         hint="Docker has no NVIDIA runtime there: install nvidia-container-toolkit, then "
         "`sudo nvidia-ctk runtime configure --runtime=docker` and `sudo systemctl restart docker`; "
@@ -50,9 +50,14 @@ _STARTING = (
         "`command` and the image's architecture",
     ),
     _Sign(
-        pattern=r"bind source path does not exist|error mounting|invalid mount config|invalid volume specification",
+        pattern=r"bind source path does not exist|error mounting|invalid mount config|for a local volume name",
         error=RuntimeFailure,
-        hint="check `container.mounts`: the source must exist on the host",
+        hint="check `container.mounts`: a source is an absolute path, starts with `~/`, or names a volume",
+    ),
+    _Sign(
+        pattern=r"error setting rlimit",
+        error=RuntimeFailure,
+        hint="the host does not let Docker raise this limit: lower or drop it in `container.ulimits`",
     ),
     _Sign(
         pattern=r"no space left on device",
@@ -73,7 +78,7 @@ _PULLING = (
         hint="the image is not built for this machine's architecture (a DGX Spark is linux/arm64): take another tag",
     ),
     _Sign(
-        pattern=r"manifest unknown|manifest for .* not found|not found: manifest|repository name not known",
+        pattern=r"manifest unknown|repository name not known",
         error=ImageMissing,
         hint="check the image's name and tag",
     ),
@@ -98,7 +103,7 @@ _PULLING = (
         hint="write the image as `registry/name:tag` or `name@sha256:…`",
     ),
     _Sign(
-        pattern=r"x509|server gave HTTP response to HTTPS client",
+        pattern=r"x509|server gave HTTP response to HTTPS client|does not look like a TLS handshake",
         error=ImageMissing,
         hint="the host's Docker does not trust this registry: its `insecure-registries` or certificates decide",
     ),
@@ -142,7 +147,8 @@ def engine_unreachable(host: str, exit_code: int, words: str) -> RuntimeUnavaila
             f"{host}: docker is not installed",
             hint="install it: https://docs.docker.com/engine/install, or use `runtime: process`",
         )
-    if "permission denied" in words:
+    # The client also warns of a config file that it may not read: only the socket counts.
+    if "permission denied while trying to connect" in words:
         return RuntimeUnavailable(
             f"{host}: no permission to use docker",
             hint="on the host: `sudo usermod -aG docker $USER`, then log in again",
