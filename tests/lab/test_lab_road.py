@@ -26,11 +26,13 @@ def place(tmp_path: Path, lab: RunningLab) -> Iterator[Workplace]:
         lab.assert_clean(host)
 
 
-def quick(place: Workplace) -> str:
+def quick(place: Workplace, *, slots: int = 4) -> str:
     """The lab's profile with the quick suite."""
     return place.write_profile(
         "smol",
-        f"extends: {LAB_PROFILE}\ngates: {{suite: quick, params: null, optional: null}}\nserve: {{tool_call_parser: null}}\n",
+        f"extends: {LAB_PROFILE}\n"
+        "gates: {suite: quick, params: null, optional: null}\n"
+        f"serve: {{tool_call_parser: null, max_num_seqs: {slots}}}\n",
     )
 
 
@@ -145,10 +147,7 @@ def test_a_server_that_was_left_up_is_found_logged_and_stopped_by_its_labels(
 
 def test_another_digest_replaces_only_what_gate0_owns(place: Workplace, lab: RunningLab) -> None:
     assert place.on_hosts("deploy", quick(place)).code == 0
-    place.write_profile(
-        "smol",
-        f"extends: {LAB_PROFILE}\ngates: {{suite: quick, params: null, optional: null}}\nserve: {{tool_call_parser: null, max_num_seqs: 2}}\n",
-    )
+    quick(place, slots=2)
 
     changed = place.on_hosts("deploy", "profiles/smol.yaml")
 
@@ -177,3 +176,36 @@ def test_a_server_that_is_already_there_is_gated_and_swept_by_its_url(place: Wor
     assert [p["is_ungated"] for p in run["points"]] == [True, True]
     assert [p["slots"] for p in run["points"]] == [4, 4]
     assert place.on_hosts("stop", "smol").code == 0
+
+
+def test_a_native_binary_behind_a_tunnel_is_gated_with_a_key_that_shows_nowhere(
+    place: Workplace, lab: RunningLab
+) -> None:
+    profile = place.write_profile(
+        "native",
+        "engine: llamacpp\nruntime: process\nbinary: /run/parts/llama/llama-server\nserved_name: smol\nport: 8099\n"
+        "expose: loopback\nmodel: {path: /run/parts/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf}\n"
+        "serve: {max_model_len: 1024, max_num_seqs: 2, api_key: {secret: SMOL_KEY}}\ngates: quick\n",
+    )
+    secret = "a-key-that-must-show-nowhere"
+    home = Path(place.environment()["HOME"])
+    (home / ".config" / "gate0").mkdir(parents=True)
+    secrets = home / ".config" / "gate0" / "secrets"
+    secrets.write_text(f"SMOL_KEY={secret}\n")
+    secrets.chmod(0o600)
+    words = ("run", profile, "--workload", "quick", *SMALL, "--on", "spark01", "--hosts", str(place.hosts_file))
+    process = place.start(*words)
+    assert place.wait_for_stage(process, "sweeps", attempt=1), finished(process).err
+
+    listing = lab.exec("spark01", "ps", "-eo", "args=", "-ww")
+    listening = lab.exec("spark01", "ss", "-ltn")
+    ended = finished(process)
+
+    assert ended.code == 0, ended.err
+    assert "127.0.0.1:8099" in listening
+    assert "0.0.0.0:8099" not in listening
+    run = place.the_run()
+    assert (run["vantage"], run["runtime"]) == ("tunnel", "process")
+    assert "llama-server" in listing
+    written = [p.read_text(errors="replace") for p in place.folder.glob("results/**/*") if p.is_file()]
+    assert not any(secret in text for text in [listing, ended.out, ended.err, *written])
