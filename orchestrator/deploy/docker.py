@@ -227,7 +227,7 @@ class DockerRuntime:
     def _dial(self) -> Dial:
         if not self._host.is_local:
             return dial_host(self._host)
-        address = self._docker_host or os.environ.get("DOCKER_HOST") or _SOCKET
+        address = self._local_address()
         parts = urlsplit(address)
         if parts.scheme == "unix":
             return dial_unix(parts.path)
@@ -237,6 +237,9 @@ class DockerRuntime:
             f"{self._host.name}: DOCKER_HOST={address} cannot be used",
             hint="unset it or use unix:// or plain tcp://; for another machine name it with `--on user@host`",
         )
+
+    def _local_address(self) -> str:
+        return self._docker_host or os.environ.get("DOCKER_HOST") or _SOCKET
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
@@ -256,7 +259,8 @@ class DockerRuntime:
             raise RuntimeFailure(f"{self._host.name}: docker could not {what}: {error}") from error
 
     def _unreachable(self, error: Exception) -> RuntimeUnavailable:
-        asked = self._host.run(("docker", "version", "--format", "{{.Server.Version}}"), timeout_s=20.0)
+        where = ("-H", self._local_address()) if self._host.is_local else ()
+        asked = self._host.run(("docker", *where, "version", "--format", "{{.Server.Version}}"), timeout_s=20.0)
         if asked.is_ok:
             return RuntimeUnavailable(
                 f"{self._host.name}: the connection to docker broke: {error}",
