@@ -53,7 +53,7 @@ def main() -> int:
 
 def write_profile(path: Path, model: Path) -> str | None:
     """Write the demo's profile for the way this machine allows; returns the words for it, None when there is none."""
-    head = "extends: demo/smollm2-llamacpp\nname: smollm2-demo\n"
+    head = "extends: demo/smollm2-llamacpp\nname: smollm2-demo\ntitle: SmolLM2 135M on llama-server\n"
     binary, words = find_binary()
     if binary is not None:
         path.write_text(f"{head}runtime: process\nbinary: {binary}\nmodel: {{path: {model}}}\nport: {PORT}\n")

@@ -105,6 +105,17 @@ def docker_run_argv(spec: ServerSpec) -> tuple[str, ...]:
     )
 
 
+def command_line(spec: ServerSpec, runtime: RuntimeKind) -> str:
+    """The line that starts the same server by hand: `docker run …`, or the binary with its words.
+
+    Secrets are left to the environment of who pastes the line.
+    """
+    if runtime is RuntimeKind.DOCKER:
+        return display(docker_run_argv(spec))
+    shown = tuple(f"{name}={value}" for name, value in spec.env.items() if not isinstance(value, Secret))
+    return display((*shown, spec.image, *spec.command))
+
+
 def display(argv: Sequence[str]) -> str:
     """Words as one line for a shell."""
     return shlex.join(argv)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.deploy.launch import display, docker_run_argv, server_spec
+from orchestrator.deploy.launch import command_line, server_spec
 from orchestrator.engines.engine import Added, Advisory, Engine, Placement
 from orchestrator.fleet.inventory import HostEntry
 from orchestrator.gating.suite import Suite
@@ -85,9 +85,7 @@ def make_plan(
                 env[command.api_key_env] = Secret(command.api_key_env, "")
             gpus = profile.container.gpus != "none" and profile.runtime is RuntimeKind.DOCKER
             spec = server_spec(profile, command, rank=rank, run_id="RUN", digest=digest, env=env, gpus=gpus, home="~")
-            line = display(docker_run_argv(spec))
-            if profile.runtime is RuntimeKind.PROCESS:
-                line = display((spec.image, *spec.command))
+            line = command_line(spec, profile.runtime)
             hosts.append(HostPlan(host=entry.name, rank=rank, command=line, name=spec.name, port=command.port))
     estimates = [estimate(w) for w in workloads]
     return Plan(

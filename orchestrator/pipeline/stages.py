@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 
-from orchestrator.deploy.launch import display, docker_run_argv, server_spec
+from orchestrator.deploy.launch import command_line, server_spec
 from orchestrator.deploy.memory import GIB
 from orchestrator.deploy.preflight import Preflight, judge
 from orchestrator.deploy.probe import first_token_probe
@@ -68,7 +68,7 @@ def preflight(road: Road) -> StageOutcome:
     road.save(
         hosts=tuple(_host_json(rank) for rank in road.ranks),
         runtime=road.head.runtime.facts().kind,
-        command=tuple(display(docker_run_argv(_spec(rank))) for rank in road.ranks),
+        command=tuple(command_line(_spec(rank), road.job.profile.runtime) for rank in road.ranks),
         added=tuple({"words": list(a.words), "reason": a.reason} for a in _command(road.head).added),
     )
     for rank, verdict in found:

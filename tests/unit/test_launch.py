@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.deploy.launch import display, docker_run_argv, reachable_port, server_name, server_spec
+from orchestrator.deploy.launch import command_line, display, docker_run_argv, reachable_port, server_name, server_spec
 from orchestrator.deploy.runtime import ServerSpec
 from orchestrator.engines.engine import EngineCommand
 from orchestrator.profile.model import ContainerSettings, Mount, Port, Profile, RuntimeKind
@@ -156,3 +156,11 @@ def test_the_shown_line_reads_back_to_the_same_words() -> None:
     words = ("vllm", "--speculative-config", '{"method":"mtp","num_speculative_tokens":1}', "a b", "it's")
 
     assert tuple(shlex.split(display(words))) == words
+
+
+def test_a_process_is_shown_as_its_own_words_without_docker_and_without_secrets() -> None:
+    profile = dataclasses.replace(PROFILE, image=None, binary="/opt/vllm", runtime=RuntimeKind.PROCESS)
+
+    line = command_line(spec(profile, env={"A": "1", "KEY": Secret("KEY", "hidden")}), RuntimeKind.PROCESS)
+
+    assert line == "A=1 /opt/vllm org/m --port 8000"

@@ -53,5 +53,6 @@ def report(*, runs: tuple[str, ...], output: str | None, style: str | None, resu
         write_atomically(path, text)
     except OSError as exc:
         raise StoreError(f"cannot write {path}: {exc.strerror}", hint="choose another place with `-o FILE`") from exc
-    printer.answer(f"{path}: {len(rows)} runs, {sum(len(r.points) for r in rows)} points")
+    count = "1 run" if len(rows) == 1 else f"{len(rows)} runs"
+    printer.answer(f"{path}: {count}, {sum(len(r.points) for r in rows)} points")
     return 0
