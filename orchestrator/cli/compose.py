@@ -78,14 +78,18 @@ def load_workloads(names: Sequence[str], overrides: Sequence[str]) -> tuple[Work
 
 
 def load_suite(profile: Profile, name: str | None = None) -> Suite:
-    """The profile's suite with its parameters; `name` from the command line stands over it."""
+    """The profile's suite with its parameters; `name` from the command line stands over the profile's choice.
+
+    Parameters of a gate that this suite does not run are left aside: a profile says what fits its model, whichever
+    suite is asked for. A name that is no gate at all is the user's mistake.
+    """
     from orchestrator.gating.suite import adjust_suite, load_gates, load_suite
 
-    choice = profile.gates
-    suite = load_suite(name or choice.suite, gates=load_gates())
-    if name is not None and name != choice.suite:
-        return suite
-    return adjust_suite(suite, params=choice.params, optional=choice.optional)
+    choice, gates = profile.gates, load_gates()
+    suite = load_suite(name or choice.suite, gates=gates)
+    idle = set(gates) - {item.gate.name for item in suite.items}
+    params = {gate: values for gate, values in choice.params.items() if gate not in idle}
+    return adjust_suite(suite, params=params, optional=[gate for gate in choice.optional if gate not in idle])
 
 
 def resolve_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntry, ...]:

@@ -220,3 +220,16 @@ def test_every_event_has_its_words_off_a_terminal() -> None:
         "a: note",
         "warning: a: careful",
     ]
+
+
+def test_parameters_of_gates_that_the_suite_does_not_run_are_left_aside(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text(PROFILE + "gates: {suite: quick, params: {prefix_sharing: {prompt_tokens: 400}}}\n")
+    Path("q.yaml").write_text(PROFILE + "gates: {suite: quick, params: {prefix_sharin: {prompt_tokens: 400}}}\n")
+
+    assert main(["plan", "p.yaml", "--on", "local"]) == 0
+    assert main(["plan", "p.yaml", "--on", "local", "--gates", "gate0"]) == 0
+    assert main(["plan", "q.yaml", "--on", "local"]) == 2
+    assert "prefix_sharin" in capsys.readouterr().err
