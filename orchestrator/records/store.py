@@ -25,7 +25,7 @@ RUN_FILE = "run.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A run directory that could not be read, and why."""
+    """A run directory, or a file of one, that could not be read, and why."""
 
     path: Path
     reason: str
@@ -47,8 +47,11 @@ class StoredRun:
     directory: Path
 
     def gates(self) -> tuple[GateRecord, ...]:
-        """All verdicts, in file-name order."""
-        return tuple(GateRecord.from_json(_read_json(p)) for p in sorted((self.directory / "gates").glob("*.json")))
+        """All verdicts that can be read, in file-name order; a corrupt one is left out (see `unreadable_gates`)."""
+        return tuple(gate for gate in self._read_gates() if isinstance(gate, GateRecord))
+
+    def unreadable_gates(self) -> tuple[Unreadable, ...]:
+        return tuple(gate for gate in self._read_gates() if isinstance(gate, Unreadable))
 
     def cells(self) -> tuple[StoredCell, ...]:
         """All cells that can be read, by workload and name; a corrupt one is left out (see `unreadable_cells`)."""
@@ -56,6 +59,13 @@ class StoredRun:
 
     def unreadable_cells(self) -> tuple[Unreadable, ...]:
         return tuple(cell for _, cell in self._read_cells() if isinstance(cell, Unreadable))
+
+    def _read_gates(self) -> Iterator[GateRecord | Unreadable]:
+        for path in sorted((self.directory / "gates").glob("*.json")):
+            try:
+                yield GateRecord.from_json(_read_json(path))
+            except (OSError, ValueError, TypeError, KeyError) as exc:
+                yield Unreadable(path=path, reason=_reason(exc))
 
     def _read_cells(self) -> Iterator[tuple[Path, StoredCell | Unreadable]]:
         for path in sorted((self.directory / "sweeps").glob("*/*.json")):
