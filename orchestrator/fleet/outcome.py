@@ -37,5 +37,5 @@ def timed_out(host: str, argv: tuple[str, ...], timeout_s: float, *, is_killed: 
     return CommandTimedOut(
         host,
         f"`{command}` did not end within {timeout_s:g} s, and the host did not answer",
-        hint="the host may hang (out of memory?); look at its console",
+        hint="the host may hang (out of memory?), or the start-up files of the SSH user's shell do",
     )

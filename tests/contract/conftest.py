@@ -35,6 +35,7 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM {pam}
+SetEnv HOME={folder}/home
 AllowTcpForwarding yes
 LogLevel VERBOSE
 {more}
@@ -163,6 +164,7 @@ def _running_sshd(folder: Path) -> Iterator[Sshd]:
         pytest.skip("no OpenSSH server here (Debian: apt-get install openssh-server)")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    (folder / "home").mkdir()  # the user's own shell start-up files are no part of a test
     for kind in KEY_TYPES:
         keygen(folder / f"host_{kind}", kind)
     keygen(folder / "client_ed25519", "ed25519")

@@ -188,7 +188,7 @@ def test_the_deadline_kills_the_command_and_its_children_there(real_host: Host, 
     with pytest.raises(CommandTimedOut):
         real_host.run(("sh", "-c", script), timeout_s=0.5)
 
-    assert [pid for pid in pids.read_text().split() if is_running(int(pid))] == []
+    assert [pid for pid in pids.read_text().split() if not ends_within(int(pid), 5)] == []
 
 
 def test_a_command_that_ignores_sigterm_is_killed_too(real_host: Host, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_command_that_ignores_sigterm_is_killed_too(real_host: Host, tmp_path:
     with pytest.raises(CommandTimedOut):
         real_host.run(("sh", "-c", f"trap '' TERM; echo $$ > {pid_file}; while :; do sleep 0.1; done"), timeout_s=0.3)
 
-    assert not is_running(int(pid_file.read_text()))
+    assert ends_within(int(pid_file.read_text()), 5)
 
 
 def test_a_command_ended_by_a_signal_has_failed(real_host: Host) -> None:
