@@ -10,7 +10,9 @@ Gate0Error                     4   our fault unless a subclass says otherwise
 │   │   ├── CommandFailed, CommandTimedOut, LockHeld
 │   │   └── PreflightFailed
 │   ├── RuntimeFailure         3   Docker or the process runtime
-│   │   ├── RuntimeUnavailable, ImageMissing, NameTaken, PortTaken
+│   │   ├── RuntimeUnavailable
+│   │   │   └── RuntimeNotInstalled
+│   │   ├── ImageMissing, NameTaken, PortTaken
 │   │   └── ServerDied, NotReady
 │   ├── TargetError            3   the server did not answer as a server does
 │   └── StoreError             3   the record could not be written
@@ -128,6 +130,10 @@ class RuntimeFailure(BoxError):
 
 class RuntimeUnavailable(RuntimeFailure):
     """No Docker Engine answers (absent, stopped, no permission)."""
+
+
+class RuntimeNotInstalled(RuntimeUnavailable):
+    """There is no Docker on the host at all: nothing can run in it either."""
 
 
 class ImageMissing(RuntimeFailure):

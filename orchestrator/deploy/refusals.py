@@ -10,7 +10,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orchestrator.errors import ImageMissing, NameTaken, PortTaken, RuntimeFailure, RuntimeUnavailable
+from orchestrator.errors import (
+    ImageMissing,
+    NameTaken,
+    PortTaken,
+    RuntimeFailure,
+    RuntimeNotInstalled,
+    RuntimeUnavailable,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +150,7 @@ def is_passing(words: str) -> bool:
 def engine_unreachable(host: str, exit_code: int, words: str) -> RuntimeUnavailable:
     """Why no Docker Engine answers, told from the exit and the stderr of `docker version` on the host."""
     if exit_code == 127:
-        return RuntimeUnavailable(
+        return RuntimeNotInstalled(
             f"{host}: docker is not installed",
             hint="install it: https://docs.docker.com/engine/install, or use `runtime: process`",
         )

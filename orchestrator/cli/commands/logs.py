@@ -28,7 +28,7 @@ def logs(*, name: str | None, on: str | None, hosts_file: str | None, tail: int,
         search = find_servers(hosts)
         for error in search.errors:
             printer.error(error.message, error.hint)
-        chosen = choose(search.found, (name,) if name else (), what="show")
+        chosen = choose(search, (name,) if name else (), what="show")
         if not chosen and not search.errors:
             raise InputError("gate0 started nothing here", hint="`gate0 ps` lists servers; name hosts with `--on`")
         if follow and len(chosen) != 1:

@@ -41,7 +41,7 @@ def ps(*, on: str | None, hosts_file: str | None, as_json: bool) -> int:
     ]
     lines = [_line(row) for row in rows]
     printer.table(("host", "server", "state", "port", "since", "run"), lines)
-    if not rows:
+    if not rows and not search.errors:
         printer.answer("gate0 started nothing here")
     for error in search.errors:
         printer.error(error.message, error.hint)
