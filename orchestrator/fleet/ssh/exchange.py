@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import paramiko
 
+from orchestrator.fleet.ssh.stream import hang_up
+
 _CHUNK = 1 << 17
 
 
@@ -35,7 +37,7 @@ def exchange(channel: paramiko.Channel, stdin: bytes, *, end_s: float) -> Exchan
     stdout, stderr = bytearray(), bytearray()
     helpers = [threading.Thread(target=_drain, args=(channel.recv_stderr, stderr), name="ssh-stderr", daemon=True)]
     helpers.append(threading.Thread(target=_feed, args=(channel, stdin), name="ssh-stdin", daemon=True))
-    watch = threading.Timer(max(0.0, end_s - time.monotonic()), channel.close)
+    watch = threading.Timer(max(0.0, end_s - time.monotonic()), hang_up, args=(channel,))
     watch.daemon = True
     watch.start()
     for helper in helpers:
@@ -47,7 +49,7 @@ def exchange(channel: paramiko.Channel, stdin: bytes, *, end_s: float) -> Exchan
         channel.status_event.wait(max(0.0, end_s - time.monotonic()))
     finally:
         watch.cancel()
-        channel.close()
+        hang_up(channel)
         for helper in helpers:
             helper.join()
     code = channel.exit_status
@@ -61,7 +63,7 @@ def _drain(receive: Callable[[int], bytes], into: bytearray) -> None:
 
 
 def _feed(channel: paramiko.Channel, stdin: bytes) -> None:
-    with contextlib.suppress(OSError):  # a command may end without reading its stdin
+    with contextlib.suppress(OSError, EOFError):  # a command may end without reading its stdin
         if stdin:
             channel.sendall(stdin)
         channel.shutdown_write()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import threading
 import time
@@ -17,6 +16,7 @@ from orchestrator.fleet.inventory import HostEntry
 from orchestrator.fleet.outcome import checked, command_text, timed_out
 from orchestrator.fleet.ssh.connect import connect
 from orchestrator.fleet.ssh.exchange import exchange
+from orchestrator.fleet.ssh.stream import ChannelStream, hang_up
 from orchestrator.fleet.ssh.tunnel import PortTunnel
 
 _T = TypeVar("_T")
@@ -89,8 +89,8 @@ class SshHost:
         return checked(self.name, done) if check else done
 
     def open_stream(self, argv: tuple[str, ...]) -> ByteStream:
-        """As `Host.open_stream`. A channel reads as ended when the command ends or the connection breaks."""
-        return self._start(shlex.join(argv))
+        """As `Host.open_stream`."""
+        return ChannelStream(self._start(shlex.join(argv)))
 
     def open_port(self, port: int) -> int:
         """As `Host.open_port`; the same port asked for twice is the same tunnel."""
@@ -117,8 +117,7 @@ class SshHost:
         try:
             channel.exec_command(command)
         except (paramiko.SSHException, EOFError, OSError) as exc:
-            with contextlib.suppress(OSError, EOFError):
-                channel.close()
+            hang_up(channel)
             raise HostUnreachable(self.name, f"the connection broke before `{command}` could start") from exc
         return channel
 
