@@ -50,6 +50,38 @@ class Secret:
         return hash((self._name, self._value))
 
 
+MIN_REDACTED = 6
+"""Shorter values (`EMPTY`, `none`) are words that stand elsewhere too: replacing them would hide nothing."""
+
+
+def redact(text: str, secrets: Sequence[Secret]) -> str:
+    """The text with `***` for each secret's value, as it is and as JSON escapes it.
+
+    Values of less than `MIN_REDACTED` characters stay.
+    """
+    # Longest first: one value may be part of another.
+    for form in sorted({f for secret in secrets for f in _forms(secret.value)}, key=len, reverse=True):
+        text = text.replace(form, "***")
+    return text
+
+
+def redact_json(value: Json, secrets: Sequence[Secret]) -> Json:
+    """The value with all its texts redacted. Keys are ours and stay."""
+    if isinstance(value, str):
+        return redact(value, secrets)
+    if isinstance(value, Mapping):
+        return {key: redact_json(part, secrets) for key, part in value.items()}
+    if isinstance(value, Sequence):
+        return [redact_json(part, secrets) for part in value]
+    return value
+
+
+def _forms(value: str) -> tuple[str, ...]:
+    if len(value) < MIN_REDACTED:
+        return ()
+    return value, *(json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))
+
+
 def canonical_json(value: Json) -> str:
     """JSON text with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

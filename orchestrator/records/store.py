@@ -18,7 +18,7 @@ from typing import Any
 
 from orchestrator.errors import InputError, StoreError
 from orchestrator.records.record import FORMAT, CellRecord, GateRecord, RequestRecord, RunRecord
-from orchestrator.values import Json, utc_now
+from orchestrator.values import Json, Secret, redact, redact_json, utc_now
 
 RUN_FILE = "run.json"
 
@@ -81,26 +81,32 @@ class StoredRun:
 class RunWriter:
     """One run directory being written.
 
+    Args:
+        secrets: Their values are replaced by `***` in everything that is written, wherever it came from: a server's
+            log, a gate's evidence, an error's text.
+
     Raises:
         StoreError: From every method, when the disk is full or not writable.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, secrets: Sequence[Secret] = ()) -> None:
         self.directory = directory
+        self._secrets = tuple(secrets)
         with _disk(directory):
             directory.mkdir(parents=True, exist_ok=True)
 
     def write_run(self, run: RunRecord) -> None:
-        self._write(RUN_FILE, _pretty(run.as_json()))
+        self._write(RUN_FILE, _pretty(self._redacted(run.as_json())))
 
     def write_gate(self, gate: GateRecord) -> None:
-        self._write(f"gates/{_safe(gate.name)}.json", _pretty(gate.as_json()))
+        self._write(f"gates/{_safe(gate.name)}.json", _pretty(self._redacted(gate.as_json())))
 
     def write_cell(self, cell: CellRecord, requests: Sequence[RequestRecord]) -> None:
         """The requests first, then the cell: a cell file that exists is a whole cell."""
         stem = f"sweeps/{_safe(cell.workload)}/{_safe(cell.id)}"
-        self._write(f"{stem}.requests.jsonl", "".join(f"{_compact(r.as_json())}\n" for r in requests))
-        self._write(f"{stem}.json", _pretty(cell.as_json()))
+        lines = "".join(f"{_compact(self._redacted(r.as_json()))}\n" for r in requests)
+        self._write(f"{stem}.requests.jsonl", lines)
+        self._write(f"{stem}.json", _pretty(self._redacted(cell.as_json())))
 
     def find_cell(self, workload: str, cell_id: str) -> StoredCell | None:
         """A cell that an earlier attempt finished, None when there is none that can be read."""
@@ -120,7 +126,7 @@ class RunWriter:
 
     def write_text(self, name: str, text: str) -> None:
         """A named raw file (`container-0.log`, `metrics-after.txt`)."""
-        self._write(name, text)
+        self._write(name, redact(text, self._secrets))
 
     def append_event(self, kind: str, detail: Mapping[str, Json]) -> None:
         """One line in events.jsonl, with its UTC time."""
@@ -128,9 +134,13 @@ class RunWriter:
 
     def append_line(self, name: str, value: Mapping[str, Json]) -> None:
         """One JSON object as a line of a file that grows; threads may do so at the same time."""
-        line = _compact(value)
+        line = _compact(self._redacted(value))
         with _disk(self.directory), (self.directory / name).open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
+
+    def _redacted(self, value: Json) -> Json:
+        # In the values, not in their text as JSON: a key of ours that reads like a secret must stay a key.
+        return redact_json(value, self._secrets) if self._secrets else value
 
     def _write(self, name: str, text: str) -> None:
         path = self.directory / name
@@ -148,8 +158,8 @@ class Store:
     def new_run(self, run_id: str) -> RunWriter:
         return RunWriter(self.root / run_id)
 
-    def writer(self, run_id: str) -> RunWriter:
-        return RunWriter(self.root / run_id)
+    def writer(self, run_id: str, *, secrets: Sequence[Secret] = ()) -> RunWriter:
+        return RunWriter(self.root / run_id, secrets=secrets)
 
     def runs(self) -> tuple[tuple[StoredRun, ...], tuple[Unreadable, ...]]:
         """All runs, oldest first, and those that could not be read."""
@@ -183,10 +193,14 @@ class Store:
         raise InputError(f"{reference!r} fits {len(matches)} runs: {shown}", hint="give more of the name")
 
     def newest(self, *, profile_name: str, hosts: Iterable[str]) -> StoredRun | None:
-        """The newest readable run of that profile on exactly these hosts."""
+        """The newest readable record that `gate0 run` wrote of that profile on exactly these hosts.
+
+        What `deploy` or another verb wrote has no gates and no sweeps that a run could go on with.
+        """
         wanted = sorted(hosts)
         good, _ = self.runs()
-        same = [r for r in good if r.run.profile_name == profile_name and _host_names(r.run) == wanted]
+        runs = [r for r in good if tuple(r.run.invocation[1:2]) == ("run",)]
+        same = [r for r in runs if r.run.profile_name == profile_name and _host_names(r.run) == wanted]
         return same[-1] if same else None
 
     def _open(self, directory: Path) -> StoredRun:

@@ -12,7 +12,8 @@ import pytest
 from orchestrator.errors import InputError, StoreError
 from orchestrator.records import store as store_module
 from orchestrator.records.record import CellRecord, GateRecord, RequestRecord, RunRecord
-from orchestrator.records.store import Store, write_atomically
+from orchestrator.records.store import RunWriter, Store, write_atomically
+from orchestrator.values import Secret
 
 
 def run(run_id: str = "20261130T061756Z-smol-spark01-abc123", **changes: object) -> RunRecord:
@@ -26,6 +27,7 @@ def run(run_id: str = "20261130T061756Z-smol-spark01-abc123", **changes: object)
         "profile_digest": "abc",
         "engine": "llamacpp",
         "hosts": ({"name": "spark01"},),
+        "invocation": ("gate0", "run", "smol"),
     }
     return RunRecord(**{**values, **changes})  # type: ignore[arg-type]
 
@@ -121,6 +123,66 @@ def test_the_newest_run_is_found_by_profile_and_exact_hosts(tmp_path: Path) -> N
     assert found is not None
     assert found.run.id == "1"
     assert store.newest(profile_name="other", hosts=["spark01"]) is None
+
+
+@pytest.mark.parametrize("verb", ["deploy", "check", "sweep"])
+def test_only_what_run_wrote_is_gone_on_with(verb: str, tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.new_run("1").write_run(run("1"))
+    store.new_run("2").write_run(run("2", invocation=("gate0", verb, "smol")))
+
+    found = store.newest(profile_name="smol", hosts=["spark01"])
+
+    assert found is not None
+    assert found.run.id == "1"
+
+
+SECRETS = (
+    Secret("API_KEY", 'sk-"quoted"-ünd'),
+    Secret("API_KEY_2", 'sk-"quoted"-ünd-longer'),
+    Secret("SHORT", "EMPTY"),
+)
+
+
+def write_everything(writer: RunWriter, text: str) -> None:
+    writer.write_run(run(error={"message": text, "log_tail": [text]}, profile_source=text))
+    writer.write_gate(GateRecord(name="coherence", status="fail", summary=text, evidence=({"answer": [text]},)))
+    writer.write_cell(cell(), [RequestRecord(repeat=0, index=0, scheduled_ns=1, failure="http", error=text)])
+    writer.write_text("container-0.log", f"key is {text}\nescaped {json.dumps(text)}\n")
+    writer.append_event("notice", {"text": text})
+    writer.append_line("telemetry.jsonl", {"nested": [{"text": json.dumps({"key": text})}]})
+
+
+@pytest.mark.parametrize("secret", SECRETS[:2], ids=lambda s: s.name)
+def test_no_secret_reaches_any_file_of_a_record(secret: Secret, tmp_path: Path) -> None:
+    write_everything(Store(tmp_path).writer("r", secrets=SECRETS), f"before {secret.value} after")
+
+    files = [p for p in (tmp_path / "r").rglob("*") if p.is_file()]
+    texts = {p.name: p.read_text() for p in files}
+    assert len(texts) == 7
+    assert {name: t.count("before *** after") for name, t in texts.items()} == dict.fromkeys(texts, 1) | {
+        "run.json": 3,
+        "coherence.json": 2,
+        "container-0.log": 2,
+    }
+    assert [name for name, text in texts.items() if "quoted" in text or "longer" in text] == []
+
+
+def test_a_secret_that_reads_like_a_key_of_the_record_leaves_it_readable(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.writer("r", secrets=[Secret("K", "profile_name")]).write_run(run("r", profile_title="a profile_name"))
+
+    stored = store.find("r").run
+
+    assert (stored.profile_name, stored.profile_title) == ("smol", "a ***")
+
+
+def test_a_short_word_is_no_secret_worth_hiding(tmp_path: Path) -> None:
+    writer = Store(tmp_path).writer("r", secrets=SECRETS)
+
+    writer.write_text("x.log", "the cache is EMPTY")
+
+    assert (tmp_path / "r/x.log").read_text() == "the cache is EMPTY"
 
 
 def test_a_failed_write_leaves_the_old_content_and_no_scrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
