@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,8 @@ SECRETS = (
 def write_everything(writer: RunWriter, text: str) -> None:
     writer.write_run(run(error={"message": text, "log_tail": [text]}, profile_source=text))
     writer.write_gate(GateRecord(name="coherence", status="fail", summary=text, evidence=({"answer": [text]},)))
-    writer.write_cell(cell(), [RequestRecord(repeat=0, index=0, scheduled_ns=1, failure="http", error=text)])
+    broken = replace(cell(), guards=({"message": text},))
+    writer.write_cell(broken, [RequestRecord(repeat=0, index=0, scheduled_ns=1, failure="http", error=text)])
     writer.write_text("container-0.log", f"key is {text}\nescaped {json.dumps(text)}\n")
     writer.append_event("notice", {"text": text})
     writer.append_line("telemetry.jsonl", {"nested": [{"text": json.dumps({"key": text})}]})
