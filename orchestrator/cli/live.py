@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -45,7 +46,8 @@ class LiveView:
 
     def __exit__(self, *exc: object) -> None:
         if self._bars is not None:
-            self._bars.stop()
+            with suppress(OSError):
+                self._bars.stop()
 
     def on(self, event: Event) -> None:
         with self._lock:

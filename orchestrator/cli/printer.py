@@ -98,10 +98,23 @@ class Printer:
             self.err.print(Text.assemble(("hint: ", "cyan"), hint))
 
 
+class _Console(Console):
+    """A console whose reader may go away (`| head`, a closed terminal): from then on it is silent, the work goes on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        try:
+            super().print(*objects, **options)
+        except OSError:
+            self.quiet = True
+
+
 def _console(file: TextIO) -> Console:
     """A console on the file; where nobody looks at a terminal, lines are as long as they are."""
     width = None if file.isatty() else PIPE_WIDTH
-    return Console(file=file, highlight=False, soft_wrap=True, emoji=False, markup=False, width=width)
+    return _Console(file=file, highlight=False, soft_wrap=True, emoji=False, markup=False, width=width)
 
 
 def styled(cell: str) -> Text:

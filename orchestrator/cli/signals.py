@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from orchestrator.cli.printer import Printer
@@ -18,11 +19,12 @@ def cancel_on_signals(cancel: Cancel, printer: Printer) -> Iterator[None]:
     """Set the flag at a signal instead of raising in the middle of something."""
 
     def handle(number: int, frame: FrameType | None) -> None:
-        word = "already stopping" if cancel.is_set() else "stopping"
+        word = b"already stopping" if cancel.is_set() else b"stopping"
         cancel.set()
-        printer.warning(
-            f"{signal.Signals(number).name}: {word}: saving the record, then removing what this run started"
-        )
+        if not printer.is_quiet:
+            # A handler must not raise: the terminal may be gone (SIGHUP), and printing is not re-entrant.
+            with suppress(OSError):
+                os.write(2, word + b": saving the record, then removing what this run started\n")
 
     before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:

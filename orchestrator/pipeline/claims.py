@@ -22,12 +22,13 @@ TAILNET = ipaddress.ip_network("100.64.0.0/10")
 
 
 def claims_of(job: Job, found: Capabilities | None) -> Claims:
-    """What the gates hold the server to. What the server told (`found`) stands over what is declared.
+    """What the gates hold the server to: what is declared, and where nothing is, what the server told (`found`).
 
     Prefix caching that is not declared counts as on: it is the default of the three engines (vLLM since 0.28).
     """
     serve, traits = job.profile.serve, job.engine.traits
     told = found.slots if found is not None else None
+    declared = serve.max_num_seqs or job.profile.slots
     length = found.max_model_len if found is not None else None
     is_open = job.profile.engine in ("generic", "endpoint")
     return Claims(
@@ -39,7 +40,7 @@ def claims_of(job: Job, found: Capabilities | None) -> Claims:
         speculative=serve.speculative is not None,
         max_model_len=serve.max_model_len if serve.max_model_len is not None else length,
         max_output=serve.max_output,
-        slots=told if told is not None else (serve.max_num_seqs or job.profile.slots),
+        slots=declared if declared is not None else told,
         slots_verified=told is not None,
         cold_fields=traits.cold_fields,
         flush=traits.flush,
@@ -86,13 +87,18 @@ def serving_identity(road: Road) -> dict[str, Json]:
     return {
         "declared": road.job.digest,
         "image": road.image_digest,
-        "argv": [list(rank.spec.command) for rank in road.ranks if rank.spec],
+        "argv": declared_argv(road),
         "version": road.capabilities.version,
         "slots": road.run.slots,
         "max_model_len": road.capabilities.max_model_len,
         "suite": [[i.gate.name, i.is_required, dict(i.params)] for i in road.job.suite.items],
         "vantage": road.run.vantage,
     }
+
+
+def declared_argv(road: Road) -> list[Json]:
+    """The words of each rank as they follow from the profile alone, whatever the host has free at the moment."""
+    return [list(rank.declared.argv) for rank in road.ranks if rank.declared is not None]
 
 
 def base_url(road: Road) -> str:

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 from orchestrator.errors import RefusedError
 from orchestrator.gating.suite import GateEvent, GateResult, run_gate, run_suite
+from orchestrator.pipeline.death import raise_if_dead
 from orchestrator.pipeline.events import GateBegan, GateEnded
 from orchestrator.pipeline.road import Road
+from orchestrator.pipeline.stoppable import StoppableTarget
+from orchestrator.records.aside import gate_files, set_aside
 from orchestrator.records.record import GateRecord, Guard
 from orchestrator.records.store import StoredRun
 from orchestrator.values import Json, digest
@@ -39,24 +42,36 @@ def regate_after_sweep(road: Road) -> None:
     """Ask the coherence questions again: a server that broke under load makes its cells invalid.
 
     Raises:
-        RefusedError: The answers were right before the sweep and are wrong after it.
+        ServerDied: The server has ended meanwhile.
+        RefusedError: The answers were right before the sweep and are wrong after it, or could not be had.
     """
     before = next((g for g in road.verdicts if g.name == "coherence"), None)
     if before is None or before.status != "pass":
         return
     item = next(i for i in road.job.suite.items if i.gate.name == "coherence")
-    record = replace(_record(run_gate(item, _target(road))), name=AFTER_SWEEP)
+    record = replace(_record(run_gate(item, StoppableTarget(_target(road), road.cancel))), name=AFTER_SWEEP)
     road.verdicts.append(record)
     road.writer.write_gate(record)
     road.observer.on(GateEnded(where=road.where, gate=record))
-    road.save(gates=_statuses(road))
-    if record.status in ("fail", "error"):
-        _mark_cells(road, record)
-        raise RefusedError(f"{road.where}: the answers make no sense any more after the sweep: {record.summary}")
+    road.save(gates={**road.run.gates, AFTER_SWEEP: record.status})
+    if record.status not in ("fail", "error"):
+        return
+    raise_if_dead(road, "after the sweep")
+    _mark_cells(road, record)
+    if record.is_required and not road.job.options.ungated:
+        words = "make no sense any more" if record.status == "fail" else "could not be had any more"
+        raise RefusedError(f"{road.where}: after the sweep the answers {words}: {record.summary}", hint=record.hint)
+
+
+def needs_regate(road: Road) -> bool:
+    """True when the questions were not answered well after a sweep of this serving."""
+    return road.run.gates.get(AFTER_SWEEP) != "pass"
 
 
 def _run(road: Road, identity: str) -> None:
     road.verdicts = []
+    set_aside(road.writer.directory, gate_files(road.writer.directory), attempt=road.run.attempts)
+    road.save(gates={}, gates_digest=None)
 
     def show(event: GateEvent) -> None:
         if event.result is None:
@@ -67,8 +82,11 @@ def _run(road: Road, identity: str) -> None:
         road.writer.write_gate(record)
         road.observer.on(GateEnded(where=road.where, gate=record))
         road.save(gates=_statuses(road))
+        if record.status in ("fail", "error"):
+            raise_if_dead(road, f"at the gate {record.name}")
 
-    run_suite(road.job.suite, _target(road), on_event=show, is_cancelled=road.cancel.is_set)
+    target = StoppableTarget(_target(road), road.cancel)
+    run_suite(road.job.suite, target, on_event=show, is_cancelled=road.cancel.is_set)
     road.cancel.check()
     road.save(gates=_statuses(road), gates_digest=identity)
 
@@ -77,7 +95,7 @@ def _kept(road: Road, identity: str) -> list[GateRecord] | None:
     if road.run.gates_digest != identity:
         return None
     found = [road.writer.find_gate(name) for name in (i.gate.name for i in road.job.suite.items)]
-    whole = [g for g in found if g is not None and g.status != "error"]
+    whole = [g for g in found if g is not None and g.status not in ("fail", "error")]
     return whole if len(whole) == len(found) else None
 
 

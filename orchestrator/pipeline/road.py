@@ -7,14 +7,14 @@ The values are frozen; `Road` alone changes while it travels. Everything that to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from orchestrator.deploy.runtime import Runtime, Server, ServerSpec
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
-from orchestrator.errors import Gate0Error
+from orchestrator.errors import Gate0Error, StoreError
 from orchestrator.fleet.facts import HostFacts
 from orchestrator.fleet.host import Host
 from orchestrator.gating.gate import Gate
@@ -107,13 +107,18 @@ class Tools:
 
 @dataclass(slots=True, kw_only=True)
 class Rank:
-    """One rank of the engine while the road is travelled."""
+    """One rank of the engine while the road is travelled.
+
+    `declared`: the command line as it follows from the profile alone; `command`: as this host, in its present state,
+    gets it (a `memory_gib` is a fraction of what is free now). Identities are made from the first.
+    """
 
     index: int
     box: Box
     runtime: Runtime
     facts: HostFacts | None = None
     placement: Placement | None = None
+    declared: EngineCommand | None = None
     command: EngineCommand | None = None
     spec: ServerSpec | None = None
     server: Server | None = None
@@ -135,10 +140,8 @@ class Road:
         self.writer = writer
         self.observer = observer
         self.cancel = cancel
-        self.run = run
-        self.previous: Mapping[str, StageRecord] = {
-            str(s["name"]): StageRecord.from_json(s) for s in run.stages if isinstance(s, Mapping)
-        }
+        self.previous: Mapping[str, StageRecord] = {}
+        self.adopt(run)
         self.done: list[StageRecord] = []
         self.ranks: list[Rank] = []
         self.target: Target | None = None
@@ -146,6 +149,8 @@ class Road:
         self.image_digest: str | None = None
         self.capabilities: Capabilities | None = None
         self.memory_returned: dict[str, Json] = {}
+        self.endings: list[str] = []
+        self.collect_began = (utc_now(), tools.clock())
         self.error: Gate0Error | None = None
 
     @property
@@ -158,9 +163,16 @@ class Road:
         return self.ranks[0]
 
     def note(self, text: str, *, is_warning: bool = False) -> None:
-        """Say it and write it down."""
+        """Say it, and write it down if that can still be done: a note never ends anything."""
         self.observer.on(Notice(where=self.where, text=text, is_warning=is_warning))
-        self.writer.append_event("notice", {"text": text, "warning": is_warning})
+        with suppress(StoreError):
+            self.writer.append_event("notice", {"text": text, "warning": is_warning})
+
+    def adopt(self, run: RunRecord) -> None:
+        """Go on with this record, as it is on disk now."""
+        self.run = run
+        stages = (StageRecord.from_json(s) for s in run.stages)
+        self.previous = {stage.name: stage for stage in stages}
 
     def save(self, **changes: Any) -> None:
         """Change the record and write it."""

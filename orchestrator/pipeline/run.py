@@ -6,7 +6,8 @@ The record is written before the first stage and after each one: a killed run is
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
@@ -18,7 +19,9 @@ from orchestrator.pipeline.claims import vantage_of
 from orchestrator.pipeline.events import StageBegan, StageEnded
 from orchestrator.pipeline.road import Job, Rank, Road
 from orchestrator.pipeline.stages import ATTACH, DEPLOY, GATES, SWEEPS, Stage, save_metrics
+from orchestrator.records.aside import log_files, set_aside
 from orchestrator.records.record import RunRecord, RunStatus, StageRecord, StageStatus
+from orchestrator.records.store import Store
 from orchestrator.values import Json, digest, utc_now
 
 RETURN_DEADLINE_S = 60.0
@@ -56,16 +59,17 @@ def new_run(job: Job, run_id: str) -> RunRecord:
 
 
 def resumed(run: RunRecord, job: Job) -> RunRecord:
-    """The same record, for one more attempt."""
+    """The same record for one more attempt: everything that this attempt declares anew is the present job's."""
     return replace(
-        run,
-        status=RunStatus.RUNNING.value,
+        new_run(job, run.id),
+        created_at=run.created_at,
         attempts=run.attempts + 1,
-        updated_at=utc_now(),
-        invocation=job.invocation,
-        workloads=tuple(w.name for w in job.workloads),
-        is_ungated=not job.options.is_gated,
-        error=None,
+        duration_s=run.duration_s,
+        stages=run.stages,
+        gates=run.gates,
+        gates_digest=run.gates_digest,
+        hosts=run.hosts,
+        memory_returned=run.memory_returned,
     )
 
 
@@ -86,51 +90,74 @@ def travel(road: Road) -> RunRecord:
         written for, or a fault of gate0 itself, is raised.
     """
     began = road.tools.clock()
-    earlier_s = road.run.duration_s
-    status = RunStatus.FAILED
-    problem: Mapping[str, Json] | None = {"kind": "bug", "message": "gate0 itself failed", "hint": None}
+    is_held = False
     try:
-        road.save()
         with ExitStack() as stack:
-            for box in road.job.boxes:
-                why = f"{road.job.profile.name}, run {road.run.id}"
-                lock = road.tools.lock(box.host, road.run.id, why, road.job.options.force, road.note)
-                stack.enter_context(lock)
+            _lock_all(road, stack)
+            is_held = True
+            if road.run.attempts > 1:
+                _take_up(road)
+            earlier_s = road.run.duration_s
+            road.save()
             road.error = _inside_lock(road, stack)
     except Gate0Error as exc:
         road.error = exc
     finally:
-        duration = round(earlier_s + road.tools.clock() - began, 3)
-        if sys.exc_info()[1] is None:
-            status = RunStatus.PASSED if road.error is None else _status_of(road.error)
-            problem = None if road.error is None else _error_json(road.error)
-        _save_end(road, status, problem, duration)
+        if is_held or road.run.attempts == 1:  # without the lock, an existing record is somebody else's
+            earlier_s = road.run.duration_s
+            _save_end(road, is_bug=sys.exc_info()[1] is not None, duration_s=earlier_s + road.tools.clock() - began)
     return road.run
 
 
-def _save_end(road: Road, status: RunStatus, problem: Mapping[str, Json] | None, duration_s: float) -> None:
+def _lock_all(road: Road, stack: ExitStack) -> None:
+    for box in road.job.boxes:
+        why = f"{road.job.profile.name}, run {road.run.id}"
+        lock = road.tools.lock(box.host, road.run.id, why, road.job.options.force, road.note)
+        stack.enter_context(lock)
+
+
+def _take_up(road: Road) -> None:
+    """Under the lock: the record as it is on disk now, and the earlier attempts' logs kept under their own names."""
+    on_disk = Store(road.writer.directory.parent).find(str(road.writer.directory)).run
+    road.adopt(resumed(on_disk, road.job))
+    set_aside(road.writer.directory, log_files(road.writer.directory), attempt=on_disk.attempts)
+
+
+def _save_end(road: Road, *, is_bug: bool, duration_s: float) -> None:
     """Write how it ended. What cannot be written any more (disk full) becomes the road's error if there was none."""
+    status = RunStatus.PASSED if road.error is None else _status_of(road.error)
+    problem = None if road.error is None else _error_json(road.error)
+    if is_bug:
+        status, problem = RunStatus.FAILED, {"kind": "bug", "message": "gate0 itself failed", "hint": None}
     try:
-        road.save(status=status.value, error=problem, duration_s=duration_s)
+        road.save(status=status.value, error=problem, duration_s=round(duration_s, 3))
     except StoreError as exc:
         road.error = road.error or exc
 
 
 def _inside_lock(road: Road, stack: ExitStack) -> Gate0Error | None:
+    """Take the stages; whatever happens, even a fault of our own, every rank's server is looked after."""
     error: Gate0Error | None = None
-    is_whole = False
-    try:
-        for index, box in enumerate(road.job.boxes):
-            runtime = road.tools.open_runtime(road.job.profile, box.host)
-            stack.callback(runtime.close)
-            road.ranks.append(Rank(index=index, box=box, runtime=runtime))
-        for stage in stages_for(road.job):
-            _take(road, stage)
-        is_whole = True
-    except Gate0Error as exc:
-        error = exc
-    finally:
-        collect(road, is_kept=road.job.options.keep and is_whole)
+    kept = threading.Event()
+    with ExitStack() as ends:
+        ends.callback(_finish, road)
+        try:
+            for index, box in enumerate(road.job.boxes):
+                runtime = road.tools.open_runtime(road.job.profile, box.host)
+                stack.callback(runtime.close)
+                rank = Rank(index=index, box=box, runtime=runtime)
+                road.ranks.append(rank)
+                ends.callback(_close_rank, road, rank, kept)
+            for stage in stages_for(road.job):
+                _take(road, stage)
+            if road.job.options.keep:
+                kept.set()
+        except Gate0Error as exc:
+            error = exc
+        finally:
+            road.observer.on(StageBegan(where=road.where, stage="collect"))
+            road.collect_began = (utc_now(), road.tools.clock())
+            _attempt(road, "saving the metrics", lambda: save_metrics(road, "metrics-after.txt"))
     return error
 
 
@@ -161,44 +188,47 @@ def _take(road: Road, stage: Stage) -> None:
             detail=detail,
             output=output,
         )
-        road.done.append(record)
+        _put_down(road, record, is_failing=sys.exc_info()[1] is not None)
+
+
+def _put_down(road: Road, record: StageRecord, *, is_failing: bool) -> None:
+    """Say and write how a stage ended; a full disk must not hide why the stage failed."""
+    road.done.append(record)
+    ended = StageEnded(
+        where=road.where, stage=record.name, status=record.status, detail=record.detail, duration_s=record.duration_s
+    )
+    road.observer.on(ended)
+    try:
         road.save()
-        ended = StageEnded(
-            where=road.where, stage=stage.name, status=status.value, detail=detail, duration_s=record.duration_s
-        )
-        road.observer.on(ended)
+    except StoreError:
+        if not is_failing:
+            raise
 
 
-def collect(road: Road, *, is_kept: bool) -> None:
-    """Save the logs and the end facts, then stop what this run started and measure what came back.
-
-    Nothing here hides the error that led here: what goes wrong is noted, and the next thing is done all the same.
-    """
-    road.observer.on(StageBegan(where=road.where, stage="collect"))
-    began, started_at = road.tools.clock(), utc_now()
-    notes: list[str] = []
-    _save_metrics(road)
-    for rank in road.ranks:
+def _close_rank(road: Road, rank: Rank, kept: threading.Event) -> None:
+    """Save the rank's log, then stop what this run started there, even when the log could not be saved."""
+    try:
         _attempt(road, f"{rank.name}: saving the log", partial(_save_log, road, rank))
-    for rank in road.ranks:
-        if is_kept:
-            notes.append(f"{rank.name}: left up")
-            continue
-        _attempt(road, f"{rank.name}: stopping the server", partial(_stop, road, rank, notes))
+    finally:
+        if kept.is_set():
+            road.endings.append(f"{rank.name}: left up")
+        else:
+            _attempt(road, f"{rank.name}: stopping the server", partial(_stop, road, rank))
+
+
+def _finish(road: Road) -> None:
+    """The end facts, and the `collect` stage's record."""
     _attempt(road, "reading the end facts", lambda: _end_facts(road))
-    detail = "; ".join(notes) or "nothing to stop"
+    started_at, began = road.collect_began
     record = StageRecord(
         name="collect",
         status=StageStatus.PASSED.value,
         digest="",
         started_at=started_at,
         duration_s=round(road.tools.clock() - began, 3),
-        detail=detail,
+        detail="; ".join(sorted(road.endings)) or "nothing to stop",
     )
-    road.done.append(record)
-    road.observer.on(
-        StageEnded(where=road.where, stage="collect", status=record.status, detail=detail, duration_s=record.duration_s)
-    )
+    _put_down(road, record, is_failing=True)
 
 
 def _attempt(road: Road, what: str, act: Callable[[], None]) -> None:
@@ -211,19 +241,16 @@ def _attempt(road: Road, what: str, act: Callable[[], None]) -> None:
 def _save_log(road: Road, rank: Rank) -> None:
     mine = rank.runtime.find(label=(LABEL_RUN, road.run.id))
     reused = (rank.server,) if rank.is_reused and rank.server is not None else ()
-    for server in (*mine, *reused):
-        lines = rank.runtime.log_tail(server.id, 0)
-        road.writer.write_text(f"container-{rank.index}.log", "\n".join(lines) + "\n")
+    for server in {s.id: s for s in (*mine, *reused)}.values():
+        is_present = rank.server is None or server.id == rank.server.id
+        name = f"container-{rank.index}.log" if is_present else f"container-{rank.index}-{server.id[:12]}.log"
+        road.writer.write_text(name, "\n".join(rank.runtime.log_tail(server.id, 0)) + "\n")
 
 
-def _save_metrics(road: Road) -> None:
-    _attempt(road, "saving the metrics", lambda: save_metrics(road, "metrics-after.txt"))
-
-
-def _stop(road: Road, rank: Rank, notes: list[str]) -> None:
+def _stop(road: Road, rank: Rank) -> None:
     mine = rank.runtime.find(label=(LABEL_RUN, road.run.id))
     if not mine:
-        notes.extend([f"{rank.name}: was up before, left up"] if rank.is_reused else [])
+        road.endings.extend([f"{rank.name}: was up before, left up"] if rank.is_reused else [])
         return
     low = road.tools.memory_available(rank.box.host)
     for server in mine:
@@ -233,7 +260,7 @@ def _stop(road: Road, rank: Rank, notes: list[str]) -> None:
     back = _watch_return(road, rank, before, low)
     if back is not None:
         road.memory_returned[rank.name] = asdict(back)
-    notes.append(f"{rank.name}: stopped" + (f", {back.line}" if back is not None else ""))
+    road.endings.append(f"{rank.name}: stopped" + (f", {back.line}" if back is not None else ""))
 
 
 def _watch_return(road: Road, rank: Rank, before: int | None, low: int | None) -> MemoryReturn | None:

@@ -20,10 +20,10 @@ from orchestrator.deploy.runtime import LABEL_DIGEST, LABEL_PROFILE, PullProgres
 from orchestrator.engines.engine import EngineCommand, Placement
 from orchestrator.errors import Gate0Error, InputError, RuntimeFailure, ServerDied, TargetError
 from orchestrator.fleet.facts import HostFacts, concerns, differences
-from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
-from orchestrator.pipeline.death import death_of
+from orchestrator.pipeline.claims import base_url, claims_of, declared_argv, load_target, serving_identity
+from orchestrator.pipeline.death import find_death
 from orchestrator.pipeline.events import StageMoved
-from orchestrator.pipeline.gating import gate_server, regate_after_sweep
+from orchestrator.pipeline.gating import gate_server, needs_regate, regate_after_sweep
 from orchestrator.pipeline.hostview import HostView
 from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
@@ -60,6 +60,9 @@ def preflight(road: Road) -> StageOutcome:
         _prepare(road, rank)
     road.image_digest = road.head.runtime.image_digest(_spec(road.head).image)
     _label(road)
+    for rank in road.ranks:
+        if _judge(road, rank).reuses is None:
+            _translate(road, rank)
     found = [(rank, _judge(road, rank)) for rank in road.ranks]
     _warn_of_hosts(road)
     for rank, verdict in found:
@@ -84,6 +87,7 @@ def pull(road: Road) -> StageOutcome:
 
     def one(rank: Rank, road: Road) -> None:
         def show(progress: PullProgress) -> None:
+            road.cancel.check()
             share = progress.done_bytes / progress.total_bytes if progress.total_bytes else None
             text = f"{rank.name}: {progress.status}, {progress.layers_done}/{progress.layers} layers"
             road.observer.on(StageMoved(where=road.where, stage="pull", text=text, share=share))
@@ -124,6 +128,7 @@ def start(road: Road) -> StageOutcome:
             rank.server, rank.is_reused = verdict.reuses, True
             return
         verdict.raise_for_problems(rank.name)
+        _translate(road, rank)
         for server in verdict.replaces if verdict.reuses is None else (verdict.reuses,):
             _replace(road, rank, server)
         road.cancel.check()
@@ -204,20 +209,21 @@ def effective(road: Road) -> StageOutcome:
         found = probe(road.target, known.traits)
     claims = claims_of(road.job, found)
     road.target = road.tools.open_target(base_url(road), road.run.served_name, claims, road.job.api_key)
-    source = "server" if claims.slots_verified else "declared" if claims.slots is not None else "unknown"
+    slots = found.slots if found.slots is not None else claims.slots
+    source = "server" if found.slots is not None else "declared" if slots is not None else "unknown"
     road.save(
         engine=road.job.engine.name,
         capabilities=found.as_json(),
         engine_version=found.version,
-        slots=claims.slots,
+        slots=slots,
         slots_source=source,
     )
     road.capabilities = found
     declared = road.job.profile.serve.max_num_seqs
-    if claims.slots_verified and declared is not None and claims.slots != declared:
-        road.note(f"declared max_num_seqs {declared}, the server runs {claims.slots} at once", is_warning=True)
+    if found.slots is not None and declared is not None and found.slots != declared:
+        road.note(f"declared max_num_seqs {declared}, the server runs {found.slots} at once", is_warning=True)
     words = [f"{road.job.engine.name} {found.version or 'of unknown version'}"]
-    words.append(f"{claims.slots} slots ({source})" if claims.slots is not None else "slots unknown")
+    words.append(f"{slots} slots ({source})" if slots is not None else "slots unknown")
     if claims.max_model_len is not None:
         words.append(f"{claims.max_model_len} tokens of context")
     return StageOutcome(detail=", ".join(words))
@@ -225,7 +231,7 @@ def effective(road: Road) -> StageOutcome:
 
 def gates(road: Road) -> StageOutcome:
     """Gate 0. Verdicts of an earlier attempt stand when nothing they depend on has changed."""
-    with Telemetry(road):
+    with road.tools.sweep_turn(), Telemetry(road):
         kept = gate_server(road, serving_identity(road))
     counts = {s: sum(g.status == s for g in road.verdicts) for s in ("pass", "unstable", "fail", "error", "skip")}
     detail = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
@@ -237,8 +243,9 @@ def sweeps(road: Road) -> StageOutcome:
     save_metrics(road, "metrics-before.txt")
     with Telemetry(road):
         measured, kept = sweep_cells(road, load_target(road), serving_identity(road))
-        if measured:
-            regate_after_sweep(road)
+        if measured or needs_regate(road):
+            with road.tools.sweep_turn():
+                regate_after_sweep(road)
     detail = f"{measured} cells measured" + (f", {kept} kept from an earlier attempt" if kept else "")
     return StageOutcome(detail=detail, is_skipped=measured == 0)
 
@@ -260,7 +267,7 @@ def server_identity(road: Road) -> str:
         {
             "declared": road.job.digest,
             "image": road.image_digest,
-            "argv": [list(rank.spec.command) for rank in road.ranks if rank.spec],
+            "argv": declared_argv(road),
             "env": sorted(road.job.env),
         }
     )
@@ -306,21 +313,33 @@ def _look_at(rank: Rank, road: Road) -> None:
 
 
 def _prepare(road: Road, rank: Rank) -> None:
-    job = road.job
-    master = road.ranks[0].box
+    """The rank's spec from the profile alone; `_translate` makes it the host's own before a start."""
+    job, master = road.job, road.ranks[0].box
     rank.placement = Placement(
         rank=rank.index,
         nodes=len(road.ranks),
         address=rank.box.link_address or rank.box.host.address,
         master_address=master.link_address or master.host.address,
-        total_bytes=_facts(rank).memory_total_bytes,
-        free_bytes=_facts(rank).memory_available_bytes,
     )
-    rank.command = job.engine.command(job.profile, rank.placement)
-    own = {name: value for name, value in rank.command.env.items() if isinstance(value, str)}
+    rank.declared = rank.command = job.engine.command(job.profile, rank.placement)
+    rank.spec = _spec_of(road, rank, rank.declared)
+
+
+def _translate(road: Road, rank: Rank) -> None:
+    """What the profile comes to on this host as it is now (a fraction of what is free, say)."""
+    assert rank.placement is not None
+    facts = _facts(rank)
+    place = replace(rank.placement, total_bytes=facts.memory_total_bytes, free_bytes=facts.memory_available_bytes)
+    rank.command = road.job.engine.command(road.job.profile, place)
+    rank.spec = replace(_spec_of(road, rank, rank.command), labels=_spec(rank).labels)
+
+
+def _spec_of(road: Road, rank: Rank, command: EngineCommand) -> ServerSpec:
+    job = road.job
+    own = {name: value for name, value in command.env.items() if isinstance(value, str)}
     env = {**own, **job.env}
-    if job.api_key is not None and rank.command.api_key_env is not None:
-        env[rank.command.api_key_env] = job.api_key
+    if job.api_key is not None and command.api_key_env is not None:
+        env[command.api_key_env] = job.api_key
     wants = job.profile.container.gpus
     has_gpu = rank.runtime.facts().has_gpu
     if wants == "all" and not has_gpu:
@@ -328,9 +347,9 @@ def _prepare(road: Road, rank: Rank) -> None:
             f"{rank.name}: the profile asks for `gpus: all`, the host's Docker has no GPU runtime",
             hint="install nvidia-container-toolkit on the host, or set `container.gpus: auto`",
         )
-    rank.spec = server_spec(
+    return server_spec(
         job.profile,
-        rank.command,
+        command,
         rank=rank.index,
         run_id=road.run.id,
         digest=job.digest,
@@ -414,8 +433,6 @@ class _Others:
         if self.death is None and now - self._looked_s >= WATCH_PERIOD_S:
             self._looked_s = now
             for rank in self._road.ranks[1:]:
-                server = rank.runtime.get(_server(rank).id)
-                if server is None or not server.is_running:
-                    self.death = death_of(rank, server, self._road.job.engine.traits.symptoms)
-                    break
+                doing = f"as rank {rank.index} while rank 0 was waited for"
+                self.death = self.death or find_death(rank, self._road.job.engine.traits.symptoms, doing)
         return self.death is not None

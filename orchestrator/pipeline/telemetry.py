@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from orchestrator.errors import Gate0Error
+from orchestrator.errors import Gate0Error, StoreError
 from orchestrator.pipeline.road import Road
 from orchestrator.values import Json, utc_now
 
@@ -41,14 +41,20 @@ class Telemetry:
             thread.join(timeout=15.0)
 
     def _go(self, where: str, sample: Sample) -> None:
+        has_gap = False
         while True:
             try:
                 found = sample()
                 if found:
                     self._road.writer.append_line(FILE, {"at": utc_now(), "where": where, **found})
+            except StoreError:
+                return  # the disk is full: whoever writes the record next says so
             except Gate0Error as exc:
-                self._road.note(f"{where}: no more telemetry: {exc.message}", is_warning=True)
-                return
+                if not has_gap:
+                    self._road.note(f"{where}: telemetry has a gap: {exc.message}", is_warning=True)
+                has_gap = True
+            else:
+                has_gap = False
             if self._stop.wait(self._period_s):
                 return
 

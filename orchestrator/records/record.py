@@ -148,6 +148,8 @@ class CellRecord(_Plain):
         id: File name, unique in the workload (`closed-p128-o256-c4`).
         kind: `closed` (c kept in flight) or `batch` (c at once, wait for all).
         requests_per_repeat: How many requests make one repeat.
+        batch_answers: For how many answers the workload wants its batch time.
+        digest, serving_digest: Identity of load and serving together, and of the serving alone.
         spans_ns: `[start, end]` of each repeat, first byte sent to last response ended, on the cell's clock.
         slots: Parallel requests the server runs at once; None unknown. slots_source: `server`, `declared`, `unknown`.
         is_queueing: concurrency exceeds the slots.
@@ -166,6 +168,7 @@ class CellRecord(_Plain):
     repeats: int
     requests_per_repeat: int
     digest: str
+    serving_digest: str = ""
     depth_tok: int = 0
     status: str = "measured"
     started_at: str = ""
@@ -181,6 +184,7 @@ class CellRecord(_Plain):
     temperature: float = 0.0
     endpoint: str = "chat"
     seed: int = 0
+    batch_answers: int = 200
     client: Mapping[str, Json] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
 

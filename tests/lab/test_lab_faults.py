@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.command import Workplace
+from tests.lab.command import Workplace, finished
 from tests.lab.running import RunningLab
 
 HOST = "spark01"
@@ -183,21 +183,25 @@ def test_a_server_that_never_answers_ends_at_the_deadline(place: Workplace, lab:
     assert "no first token" in ended.err
 
 
-def test_a_full_disk_under_results_says_so_and_leaves_nothing_running(place: Workplace, lab: RunningLab) -> None:
-    results = place.folder / "full"
+def test_a_disk_that_fills_up_while_the_server_starts_says_so_and_stops_it(place: Workplace, lab: RunningLab) -> None:
+    results = place.folder / "results"
     results.mkdir()
-    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(results)), check=True)
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(results)), check=True)
     try:
-        (results / "ballast").write_bytes(b"0" * 61440)
-        profile = place.write_profile("p", faulty(lab, "sleep 600", ready={"timeout_s": 5}))
-
-        ended = place.on_hosts("run", profile, "--results", str(results))
+        profile = place.write_profile("p", faulty(lab, "sleep 600", ready={"timeout_s": 6}))
+        process = place.start("run", profile, "--on", HOST, "--hosts", str(place.hosts_file))
+        assert place.wait_for_stage(process, "ready", attempt=1)
+        assert lab.containers(HOST) == ("gate0-p",)
+        with pytest.raises(OSError, match="No space left"):
+            (results / "ballast").write_bytes(b"0" * 1_000_000)
+        ended = finished(process)
     finally:
         subprocess.run(("umount", "-l", str(results)), check=True)
 
     assert ended.code == 3
     assert "no space left" in ended.err
-    assert "--resume" in ended.err
+    assert "--resume" in ended.err + ended.out
+    lab.assert_clean(HOST)
 
 
 def test_a_malformed_profile_touches_no_host(place: Workplace) -> None:

@@ -40,7 +40,7 @@ def test_one_line_takes_two_hosts_down_the_whole_road(place: Workplace, lab: Run
     ended = place.on_hosts("run", LAB_PROFILE, "--workload", "quick", *SMALL, "--json", on="spark01,spark02")
 
     document = json.loads(ended.out)
-    assert ended.code in (0, 1), ended.err
+    assert ended.code == 0, ended.err
     assert [r["hosts"] for r in document["runs"]] == [["spark01"], ["spark02"]]
     for run, record in zip(document["runs"], place.runs(), strict=True):
         assert run["gates"]["prefix_cache"] == "pass", ended.err
@@ -48,6 +48,7 @@ def test_one_line_takes_two_hosts_down_the_whole_road(place: Workplace, lab: Run
         assert record["slots"] == 4
         assert record["slots_source"] == "server"
         assert record["memory_returned"]
+        assert [(p["concurrency"], p["good"]) for p in run["points"]] == [(1, 1), (2, 2)]
         assert all(h["before"] and h["after"] for h in record["hosts"])  # type: ignore[attr-defined]
     for directory in place.folder.glob("results/*"):
         assert (directory / "container-0.log").stat().st_size > 1000
@@ -78,12 +79,14 @@ def test_an_end_at_every_stage_is_resumed_into_one_record(
     profile = quick(place)
     words = ("run", profile, "--workload", "quick", *SMALL, "--on", "spark01", "--hosts", str(place.hosts_file))
     for attempt, stage in enumerate(STAGES, start=1):
+        if stage == "pull":
+            lab.docker("spark01", "rmi", "-f", lab.llama_image)
         process = place.start(*words, *(("--resume",) if attempt > 1 else ()))
         assert place.wait_for_stage(process, stage, attempt=attempt), finished(process).err
         os.kill(process.pid, number)
         ended = finished(process)
-        if number is signal.SIGINT and ended.code != 0:
-            assert ended.code == 130, ended.err
+        assert ended.code == (130 if number is signal.SIGINT else -signal.SIGKILL), ended.err
+        if number is signal.SIGINT:
             assert "--resume" in ended.out
             lab.assert_clean("spark01")
 
@@ -106,8 +109,13 @@ def test_finished_cells_and_verdicts_stand_on_resume(place: Workplace) -> None:
 
     assert (first.code, second.code) == (0, 0), second.err
     after = {p.name: p.read_bytes() for p in place.folder.glob("results/*/sweeps/quick/*")}
-    assert before == after
-    assert "kept from an earlier attempt" in second.err
+    cells = [json.loads(text) for name, text in before.items() if not name.endswith(".requests.jsonl")]
+    valid = {cell["id"] for cell in cells if not cell["guards"]}  # an invalid one (a late client) is measured again
+    assert {n: t for n, t in before.items() if n.split(".")[0] in valid} == {
+        n: t for n, t in after.items() if n.split(".")[0] in valid
+    }
+    assert second.err.count("kept from an earlier attempt") >= len(valid)
+    assert "skipped     spark01: gates" in second.err
 
 
 def test_a_second_gate0_is_told_who_holds_the_host(place: Workplace) -> None:

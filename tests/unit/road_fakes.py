@@ -64,9 +64,11 @@ class World:
     targets: list[FakeTarget] = field(default_factory=list)
     locked: list[str] = field(default_factory=list)
     lock_error: LockHeld | None = None
+    cell_failure: str | None = None
     cells_run: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
+    available_bytes: int = 100 * GIB
     memory: list[int] = field(default_factory=lambda: [100 * GIB])
     time_s: float = 0.0
 
@@ -137,7 +139,7 @@ class World:
         return target
 
     def _facts(self, host: Host) -> HostFacts:
-        memory = Memory(total_bytes=121 * GIB, available_bytes=100 * GIB)
+        memory = Memory(total_bytes=121 * GIB, available_bytes=self.available_bytes)
         return HostFacts(
             host=host.name, read_at="2026-11-30T06:00:00Z", home="/home/me", memory=memory, listening=(22,)
         )
@@ -163,6 +165,10 @@ class World:
         request = RequestRecord(
             repeat=0, index=0, scheduled_ns=0, sent_ns=0, first_token_ns=S // 10, end_ns=S, output_tok=8, prompt_tok=128
         )
+        guards: tuple[dict[str, str], ...] = ()
+        if self.cell_failure is not None:
+            request = RequestRecord(repeat=0, index=0, scheduled_ns=0, sent_ns=0, failure=self.cell_failure)
+            guards = ({"name": "failures", "message": "1 of 1 failed"},)
         record = CellRecord(
             id=cell.id,
             workload=cell.workload.name,
@@ -174,6 +180,7 @@ class World:
             requests_per_repeat=1,
             digest="",
             spans_ns=((0, S),),
+            guards=guards,
             slots=load.slots,
             slots_source=load.slots_source,
         )

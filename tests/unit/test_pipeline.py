@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.deploy.runtime import LABEL_PROFILE, LABEL_RUN, ServerSpec
-from orchestrator.errors import Interrupted, LockHeld, RefusedError, ServerDied, StoreError
-from orchestrator.pipeline.campaign import exit_code
-from orchestrator.pipeline.events import Event, Notice, StageBegan
+from orchestrator.errors import Interrupted, LockHeld, RefusedError, ServerDied, StoreError, TargetError
+from orchestrator.gating.suite import load_gates, load_suite
+from orchestrator.pipeline.campaign import Turns, exit_code
+from orchestrator.pipeline.events import Cancel, Event, GateBegan, Notice, StageBegan
 from orchestrator.pipeline.road import Options
+from orchestrator.pipeline.run import travel
+from orchestrator.pipeline.stoppable import StoppableTarget
 from orchestrator.profile.model import GeneratedKey, Serve
-from tests.unit.gate_fakes import Truth
+from tests.unit.gate_fakes import FakeTarget, Truth
 from tests.unit.road_fakes import GIB, IMAGE, World, profile, stored
 
 STAGES = ["preflight", "pull", "start", "ready", "effective", "gates", "sweeps", "collect"]
@@ -44,10 +48,12 @@ def test_the_whole_road_ends_passed_with_nothing_left(world: World) -> None:
 
 
 def test_hosts_and_engine_are_sampled_beside_gates_and_sweeps(world: World) -> None:
+    world.truth = Truth(counters="both")
     road = world.go()
 
     lines = [json.loads(line) for line in (road.writer.directory / "telemetry.jsonl").read_text().splitlines()]
     assert {line["memory"]["available_bytes"] for line in lines if "memory" in line} == {100 * GIB}
+    assert any("cache_hits_tok" in line["engine"] for line in lines if "engine" in line)
     assert all(line["at"].endswith("Z") and line["where"] == "spark01" for line in lines)
 
 
@@ -301,25 +307,198 @@ def test_a_fault_of_gate0_itself_is_recorded_as_failed_and_cleans_up(world: Worl
     assert_nothing_left(world)
 
 
-def test_a_disk_that_fills_up_ends_the_run_and_stops_the_server(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stage", STAGES[2:-1])
+def test_a_disk_that_fills_up_at_any_stage_stops_the_server(
+    world: World, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
     road = world.road()
-    original = road.writer.write_cell
 
-    def full(*_: Any) -> None:
-        monkeypatch.setattr(road.writer, "_write", original_full)
+    def fill(event: Event) -> None:
+        if isinstance(event, StageBegan) and event.stage == stage:
+            for method in ("_write", "append_line"):
+                monkeypatch.setattr(road.writer, method, refuse)
+
+    def refuse(*_: Any) -> None:
         raise StoreError("no space left to write results", hint="--resume")
 
-    def original_full(*_: Any) -> None:
-        raise StoreError("no space left to write results", hint="--resume")
-
-    monkeypatch.setattr(road.writer, "write_cell", full)
-    from orchestrator.pipeline.run import travel
-
+    world.on_event = fill
     travel(road)
 
-    assert original is not None
     assert isinstance(road.error, StoreError)
     assert_nothing_left(world)
+
+
+def test_an_observer_that_breaks_does_not_keep_the_server_up(world: World) -> None:
+    def broken(event: Event) -> None:
+        if isinstance(event, StageBegan) and event.stage == "collect":
+            raise OSError(5, "Input/output error")
+
+    world.on_event = broken
+    with pytest.raises(OSError, match="Input/output"):
+        world.go()
+
+    assert_nothing_left(world)
+
+
+def test_a_server_that_dies_under_the_load_is_diagnosed_and_not_measured_on(world: World) -> None:
+    def die(cell: Any) -> None:
+        world.cell_failure = "connect"
+        words = ["torch.OutOfMemoryError: CUDA out of memory."]
+        world.runtime.die(world.runtime.find()[0].id, 1, last_words=words)
+
+    world.on_cell = die
+    road = world.go()
+
+    assert isinstance(road.error, ServerDied)
+    assert (road.error.cause, exit_code([road.error])) == ("out_of_memory", 3)
+    assert len(world.cells_run) == 1
+    assert_nothing_left(world)
+
+
+def test_a_sweep_without_one_answer_is_not_passed(world: World) -> None:
+    world.cell_failure = "http_400"
+
+    road = world.go()
+
+    assert isinstance(road.error, TargetError)
+    assert "http_400" in road.error.message
+    assert stored(world).run.status == "failed"
+
+
+def test_a_server_that_dies_at_a_gate_is_a_death_and_not_a_verdict(world: World) -> None:
+    def die(event: Event) -> None:
+        if isinstance(event, GateBegan):
+            world.targets[-1].truth = Truth(breaks=0)
+            world.runtime.die(world.runtime.find()[0].id, 137, oom_killed=True)
+
+    world.on_event = die
+    road = world.go()
+
+    assert isinstance(road.error, ServerDied)
+    assert "at the gate coherence" in road.error.message
+    assert stored(world).run.status == "failed"
+    assert_nothing_left(world)
+
+
+def test_invalid_cells_are_measured_again_on_resume(world: World) -> None:
+    world.cell_failure = "http_400"
+    first = world.go()
+    world.cell_failure = None
+    world.cells_run.clear()
+
+    second = world.go(first.run)
+
+    assert second.error is None
+    assert len(world.cells_run) == 2
+    assert all(c.cell.is_valid for c in stored(world).cells())
+
+
+def test_a_failed_verdict_is_asked_again_on_resume(world: World) -> None:
+    world.truth = Truth(wrong="alone")
+    first = world.go()
+    world.truth = Truth()
+
+    second = world.go(first.run)
+
+    assert isinstance(first.error, RefusedError)
+    assert second.error is None
+    assert second.run.gates["coherence"] == "pass"
+
+
+def test_resume_under_another_suite_is_gated_and_named_anew(world: World) -> None:
+    world.suite = load_suite("gate0", gates=load_gates())
+    first = world.go()
+    world.suite = None
+
+    second = world.go(first.run)
+
+    assert (first.run.suite, second.run.suite) == ("gate0", "quick")
+    assert {g.name for g in stored(world).gates()} == set(second.run.gates)
+    assert (second.writer.directory / "superseded/attempt-2/gates/context.json").is_file()
+
+
+def test_one_record_never_mixes_two_images(world: World) -> None:
+    first = world.go()
+    world.runtime.images[IMAGE] = "sha256:bbbb"
+
+    def stop(_: Any) -> None:
+        world.cancel.set()
+
+    world.on_cell = stop
+    world.go(first.run)
+
+    assert stored(world).run.image_digest == "sha256:bbbb"
+    assert stored(world).cells() == ()
+    assert len(list(first.writer.directory.glob("superseded/attempt-2/sweeps/quick/*.json"))) == 2
+
+
+def test_a_resume_that_finds_the_lock_held_leaves_the_living_runs_record_alone(world: World) -> None:
+    first = world.go()
+    path = first.writer.directory / "run.json"
+    before = path.read_bytes()
+    world.lock_error = LockHeld("spark01", "held by the run itself")
+
+    second = world.go(first.run)
+
+    assert isinstance(second.error, LockHeld)
+    assert path.read_bytes() == before
+
+
+def test_a_log_of_an_earlier_attempt_is_kept_beside_the_new_one(world: World) -> None:
+    world.runtime.on_start("gate0-fake", log=("the first death",), dies_with=1)
+    first = world.go()
+    world.runtime.on_start("gate0-fake", log=("the second life",))
+
+    second = world.go(first.run)
+
+    assert "second life" in (second.writer.directory / "container-0.log").read_text()
+    assert "first death" in (second.writer.directory / "superseded/attempt-1/container-0.log").read_text()
+
+
+def test_the_same_declaration_is_found_running_whatever_is_free_now(world: World) -> None:
+    image = "lmsysorg/sglang:v0.5.23"
+    world.runtime.images[image] = "sha256:dddd"
+    serve = Serve(max_model_len=32768, max_num_seqs=8, memory_gib=85.0)
+    world.profile = profile(engine="sglang", image=image, serve=serve)
+    world.options = Options(keep=True, deploy_only=True)
+    world.go()
+    world.available_bytes = 25 * GIB  # the server has taken what it wanted
+
+    again = world.go()
+
+    assert again.error is None
+    assert [verb for verb, _ in world.runtime.calls].count("start") == 1
+
+
+def test_ctrl_c_does_not_wait_for_a_gates_answer() -> None:
+    cancel, asked, answered = Cancel(), threading.Event(), threading.Event()
+
+    class Slow(FakeTarget):
+        def chat(self, *_: Any, **__: Any) -> Any:
+            asked.set()
+            answered.wait(30)
+            raise AssertionError("the answer came first")
+
+    stopping = threading.Thread(target=lambda: (asked.wait(10), cancel.set()))
+    stopping.start()
+    with pytest.raises(Interrupted):
+        StoppableTarget(Slow(), cancel).chat({"messages": []})
+    stopping.join()
+    answered.set()
+
+
+def test_hosts_are_swept_one_at_a_time_unless_asked_together() -> None:
+    alone, together = Turns(together=False), Turns(together=True)
+
+    with alone():
+        second = threading.Thread(target=lambda: alone().__enter__(), daemon=True)
+        second.start()
+        second.join(0.05)
+        assert second.is_alive()
+    second.join(5)
+    assert not second.is_alive()
+    with together(), together():
+        pass
 
 
 def test_answers_that_break_under_load_make_the_cells_invalid(world: World) -> None:
@@ -336,6 +515,14 @@ def test_answers_that_break_under_load_make_the_cells_invalid(world: World) -> N
     assert "after the sweep" in road.error.message
     guards = [[g["name"] for g in c.cell.guards] for c in stored(world).cells()]
     assert guards == [["coherence_after_sweep"], ["coherence_after_sweep"]]
+
+    world.on_cell = lambda _: None
+    world.cells_run.clear()
+    again = world.go(road.run)
+
+    assert again.error is None
+    assert len(world.cells_run) == 2
+    assert again.run.gates["coherence_after_sweep"] == "pass"
 
 
 def test_the_exit_code_is_the_heaviest(world: World) -> None:
