@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from orchestrator.profile.model import Profile
     from orchestrator.records.store import Store
     from orchestrator.values import Json
+
+
+_KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +73,17 @@ def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -
         boxes=(),
         suite=_suite(attached),
         workloads=compose.load_workloads(attached.workloads, attached.overrides),
-        options=Options(is_gated=attached.suite is not None),
+        options=Options(is_gated=attached.suite is not None, tools=attached.tools),
     )
     return compose.make_road(job, compose.make_tools(Turns(together=False)), store=store, observer=view, cancel=cancel)
 
 
 def attached_profile(attached: Attached) -> Profile:
-    """The profile that the command line amounts to."""
+    """The profile that the command line amounts to.
+
+    Raises:
+        InputError: The address cannot be used, or a key was given where its name belongs (neither is shown).
+    """
     from orchestrator.profile.model import ModelRef, Profile, SecretRef, Serve
     from orchestrator.wire.target import base_url_of
 
@@ -92,10 +100,18 @@ def attached_profile(attached: Attached) -> Profile:
         slots=attached.slots,
         serve=Serve(
             max_model_len=attached.max_model_len,
-            tool_call_parser="stated" if attached.tools else None,
-            api_key=SecretRef(name=attached.key_name) if attached.key_name else None,
+            api_key=SecretRef(name=_key_name(attached.key_name)) if attached.key_name else None,
         ),
     )
+
+
+def _key_name(text: str) -> str:
+    if _KEY_NAME.fullmatch(text) is None:
+        raise InputError(
+            "--api-key takes the name of an environment variable, not the key itself",
+            hint="`export SERVER_KEY=…`, then `--api-key SERVER_KEY`; a key on a command line is seen by every user",
+        )
+    return text
 
 
 def _suite(attached: Attached) -> Suite:

@@ -178,7 +178,7 @@ def make_job(
     loaded: Loaded | None = None,
 ) -> Job:
     """Everything fixed before the first stage; secrets are resolved here, and here alone."""
-    from orchestrator.engines.registry import load_engines
+    from orchestrator.engines.registry import get_engine, load_engines
     from orchestrator.pipeline.road import Job
     from orchestrator.profile.digest import profile_digest
     from orchestrator.profile.secrets import resolve_env
@@ -188,7 +188,7 @@ def make_job(
         profile_json=resolved,
         profile_source=text,
         digest=profile_digest(profile),
-        engine=load_engines()[profile.engine],
+        engine=get_engine(profile.engine, load_engines()),
         boxes=tuple(boxes),
         suite=suite,
         workloads=tuple(workloads),
@@ -215,10 +215,19 @@ def make_road(
         record = resumed(found.run, job)
     else:
         record = new_run(job, new_run_id(job.profile.name, job.where, job.digest))
-    road = Road(job, tools, writer=store.writer(record.id), observer=observer, cancel=cancel, run=record)
+    writer = store.writer(record.id, secrets=job_secrets(job))
+    road = Road(job, tools, writer=writer, observer=observer, cancel=cancel, run=record)
     if is_resumed:
         road.note(resume_words(found.run if found else None, record))
     return road
+
+
+def job_secrets(job: Job) -> tuple[Secret, ...]:
+    """All secrets that a road's record and its errors must not show."""
+    from orchestrator.values import Secret
+
+    found = tuple(value for value in job.env.values() if isinstance(value, Secret))
+    return found if job.api_key is None else (*found, job.api_key)
 
 
 def resume_words(found: RunRecord | None, record: RunRecord) -> str:

@@ -35,7 +35,7 @@ def claims_of(job: Job, found: Capabilities | None) -> Claims:
         engine=job.engine.name,
         task=job.profile.task.value,
         prefix_caching=serve.prefix_caching if serve.prefix_caching is not None else None if is_open else True,
-        tools=True if serve.tool_call_parser is not None else None if is_open else False,
+        tools=_claims_tools(job, is_open=is_open),
         thinking=serve.thinking,
         speculative=serve.speculative is not None,
         max_model_len=serve.max_model_len if serve.max_model_len is not None else length,
@@ -46,6 +46,12 @@ def claims_of(job: Job, found: Capabilities | None) -> Claims:
         flush=traits.flush,
         metrics=metric_names(traits.metrics),
     )
+
+
+def _claims_tools(job: Job, *, is_open: bool) -> bool | None:
+    if job.options.tools is not None:
+        return job.options.tools
+    return True if job.profile.serve.tool_call_parser is not None else None if is_open else False
 
 
 def metric_names(names: MetricNames) -> dict[str, str]:

@@ -40,13 +40,14 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line asked for beside the profile."""
+    """What the command line asked for beside the profile. `tools`: what it says of them, over the profile."""
 
     keep: bool = False
     ungated: bool = False
     force: bool = False
     deploy_only: bool = False
     is_gated: bool = True
+    tools: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ nothing is retried. Proxies of the environment are ignored: a box on the desk is
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,9 +33,11 @@ def base_url_of(address: str) -> str:
     """Bring what a person types into one form: `spark01:8000` -> `http://spark01:8000/v1`.
 
     Raises:
-        InputError: Not an http(s) address.
+        InputError: Not an http(s) address, or one with a user or password in it (never shown).
     """
     text = address if "://" in address else f"http://{address}"
+    if "@" in text:
+        _refuse_user(text)
     try:
         parts = urlsplit(text)
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -45,6 +48,18 @@ def base_url_of(address: str) -> str:
     path = parts.path.rstrip("/")
     path = path.removesuffix("/chat/completions")
     return f"{parts.scheme}://{parts.netloc}{path if path.endswith('/v1') else f'{path}/v1'}"
+
+
+def _refuse_user(text: str) -> None:
+    """A user and password end up in every record and on every screen; where they end cannot always be told."""
+    rest = text.partition("://")[2]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    is_path_only = "@" not in authority and re.fullmatch(r"[^:\[\]]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?", authority)
+    if not is_path_only:
+        raise InputError(
+            "a server's address takes no user and no password",
+            hint="give a key by its name: `--api-key NAME`, or in a profile `serve: {api_key: {secret: NAME}}`",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,94 @@
+"""`check` and `sweep`: what the command line says of the server is what the gates hold it to, and keys stay unseen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cli.attached import Attached, attached_profile
+from orchestrator.cli.main import main
+from orchestrator.pipeline.claims import claims_of
+from orchestrator.pipeline.road import Options
+from orchestrator.wire.target import base_url_of
+from tests.unit.road_fakes import World
+
+CLOSED = "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize("tools", [True, False, None])
+def test_what_is_said_of_tools_is_what_the_gates_go_by(tools: bool | None, tmp_path: Path) -> None:
+    profile = attached_profile(Attached(url=CLOSED, tools=tools))
+
+    job = World(tmp_path, profile=profile, hosts=(), options=Options(tools=tools)).job()
+
+    assert claims_of(job, None).tools is tools
+
+
+@pytest.mark.parametrize(
+    ("flag", "tools"), [(["--tools"], True), (["--no-tools"], False), ([], None)], ids=["yes", "no", "unsaid"]
+)
+def test_check_hands_on_what_is_said_of_tools(
+    flag: list[str], tools: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Options] = []
+    monkeypatch.setattr("orchestrator.pipeline.run.travel", lambda road: seen.append(road.job.options))
+    monkeypatch.setattr("orchestrator.cli.commands.run.show_roads", lambda *_: None)
+
+    assert main(["check", "--url", CLOSED, *flag, "--results", str(tmp_path)]) == 0
+
+    assert [options.tools for options in seen] == [tools]
+
+
+@pytest.mark.parametrize("verb", [["check"], ["sweep", "--workload", "quick"]])
+def test_an_unknown_engine_is_the_users_mistake_and_the_known_ones_are_named(
+    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([*verb, "--url", CLOSED, "--engine", "foo", "--results", str(tmp_path / "results")])
+
+    err = capsys.readouterr().err
+    assert code == 2
+    assert "engine foo is not installed" in err
+    assert "llamacpp, sglang, vllm" in err
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hunter2x@127.0.0.1:1",
+        "http://me:hunter2x@127.0.0.1:1/v1",
+        "me:hunter2x@127.0.0.1:1",
+        "http://me:hunter2x/y@127.0.0.1:1",
+        "http://me:hunter2x@[::1:1",
+        "ftp://me:hunter2x@box",
+        "http://hunter2x@127.0.0.1:1",
+    ],
+)
+def test_a_password_in_the_address_is_refused_unseen_and_unwritten(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["check", "--url", url, "--results", str(tmp_path / "results")])
+
+    shown = capsys.readouterr()
+    assert code == 2
+    assert "--api-key NAME" in shown.err
+    assert "hunter2x" not in shown.out + shown.err
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_at_sign_in_the_path_is_no_user() -> None:
+    assert base_url_of("http://box:80/@cf/model") == "http://box:80/@cf/model/v1"
+
+
+@pytest.mark.parametrize("key", ["sk-live-0123456789", "0123", "a b", "A" * 65, "sk.live"])
+@pytest.mark.parametrize("verb", [["check"], ["sweep", "--workload", "quick"]])
+def test_a_key_given_for_its_name_is_not_shown(
+    verb: list[str], key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([*verb, "--url", CLOSED, "--api-key", key, "--results", str(tmp_path / "results")])
+
+    shown = capsys.readouterr()
+    assert code == 2
+    assert "name of an environment variable" in shown.err
+    assert key not in shown.out + shown.err
