@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 import orjson
 
-from orchestrator.errors import Gate0Error
+from orchestrator.errors import BoxError
 from orchestrator.sweep.spec import CANCEL, LoadSpec
 
 POLL_S = 0.1
@@ -24,16 +25,25 @@ CANCEL_GRACE_S = 10.0
 EXIT_GRACE_S = 5.0
 
 
-class LoadFailed(Gate0Error):
+_CANCELLED: Mapping[str, Any] = {"done": {"is_cancelled": True}}
+
+
+class LoadFailed(BoxError):
     """The load process died or hung: no figure of this cell can be trusted."""
 
 
 class LoadProcess:
-    """The child, from start to certain end: leaving the `with` block kills what still runs."""
+    """The child, from start to certain end: leaving the `with` block kills what still runs.
 
-    def __init__(self, spec: LoadSpec, *, stall_s: float = STALL_S) -> None:
+    Args:
+        stall_s: How long it may say nothing before it counts as hung, seconds.
+        cancel_grace_s: How long it may bring no more results after it was told to stop, seconds.
+    """
+
+    def __init__(self, spec: LoadSpec, *, stall_s: float = STALL_S, cancel_grace_s: float = CANCEL_GRACE_S) -> None:
         self._spec = spec
         self._stall_s = stall_s
+        self._cancel_grace_s = cancel_grace_s
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._stderr: deque[str] = deque(maxlen=20)
         self._threads: list[threading.Thread] = []
@@ -77,6 +87,9 @@ class LoadProcess:
     def messages(self, is_cancelled: Callable[[], bool]) -> Iterator[dict[str, Any]]:
         """What the child says, up to and including its `done`.
 
+        Once cancelled the cell ends without an error: a child that then dies or does not stop in time is killed, and
+        `done` is said for it.
+
         Raises:
             LoadFailed: It died, or said nothing for too long.
         """
@@ -86,25 +99,32 @@ class LoadProcess:
             if cancelled_s is None and is_cancelled():
                 cancelled_s = time.monotonic()
                 self._tell(CANCEL)
+            if cancelled_s is not None and self._is_overdue(max(heard_s, cancelled_s)):
+                self._popen.kill()
+                yield dict(_CANCELLED)
+                return
             try:
                 line = self._lines.get(timeout=POLL_S)
             except queue.Empty:
-                self._refuse_to_hang(heard_s, cancelled_s)
+                self._refuse_to_hang(heard_s)
                 continue
             if line is None:
-                raise self._death()
-            heard_s = time.monotonic()
+                if cancelled_s is None:
+                    raise self._death()
+                yield dict(_CANCELLED)
+                return
             message: dict[str, Any] = orjson.loads(line)
+            if cancelled_s is None or "progress" not in message:  # ticking on is not stopping
+                heard_s = time.monotonic()
             yield message
             if "done" in message:
                 return
 
-    def _refuse_to_hang(self, heard_s: float, cancelled_s: float | None) -> None:
-        now = time.monotonic()
-        if cancelled_s is not None and now - max(cancelled_s, heard_s) > CANCEL_GRACE_S:
-            self._popen.kill()
-            raise LoadFailed(f"the load process did not stop within {CANCEL_GRACE_S:.0f} s of being told to")
-        if now - heard_s > self._stall_s:
+    def _is_overdue(self, since_s: float) -> bool:
+        return time.monotonic() - since_s > self._cancel_grace_s
+
+    def _refuse_to_hang(self, heard_s: float) -> None:
+        if time.monotonic() - heard_s > self._stall_s:
             self._popen.kill()
             raise LoadFailed(
                 f"the load process said nothing for {self._stall_s:.0f} s and was ended",
@@ -118,8 +138,12 @@ class LoadProcess:
             code = None
         self._threads[1].join(EXIT_GRACE_S)
         tail = "\n".join(self._stderr)
-        hint = "killed: look for the out-of-memory killer (`dmesg`)" if code == -9 else None
-        return LoadFailed(f"the load process ended with exit code {code}" + (f":\n{tail}" if tail else ""), hint=hint)
+        message = f"the load process ended with {_exit_words(code)}" + (f":\n{tail}" if tail else "")
+        if code == -signal.SIGKILL:
+            hint = "killed: look for the out-of-memory killer (`dmesg`) on this machine, then run the cell again"
+        else:
+            hint = "run the cell again; if it ends so again, gate0 is at fault: report the lines above"
+        return LoadFailed(message, hint=hint)
 
     @property
     def _stdin(self) -> IO[bytes]:
@@ -140,3 +164,14 @@ class LoadProcess:
     def _pump_stderr(self, pipe: IO[bytes]) -> None:
         for line in pipe:
             self._stderr.append(line.decode(errors="replace").rstrip())
+
+
+def _exit_words(code: int | None) -> str:
+    if code is None:
+        return "no exit code"
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"exit code {code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"exit code {code} (signal {-code})"

@@ -1,0 +1,89 @@
+"""How a load process may end, and whose fault that is: a real child against the mock server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.sweep.process import LoadFailed, LoadProcess
+from orchestrator.sweep.spec import CANCEL
+from tests.contract.test_load_contract import FAST, PLAIN_PROMPTS, WORKLOAD, MockServer, cell_of, load_spec, target_of
+
+CANCELLED = {"done": {"is_cancelled": True}}
+
+
+@pytest.fixture
+def process() -> Iterator[LoadProcess]:
+    """A child whose requests are never answered."""
+    with MockServer(replace(FAST, ttft_s=60.0)) as server:
+        spec = load_spec(target_of(server), cell_of(replace(WORKLOAD, warmup=0)), PLAIN_PROMPTS)
+        with LoadProcess(spec, cancel_grace_s=0.3) as started:
+            yield started
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_child_that_is_killed_is_the_boxs_fault_and_names_the_signal(
+    process: LoadProcess, number: signal.Signals
+) -> None:
+    listening = process.messages(lambda: False)
+    next(listening)
+    os.kill(process.pid, number)
+
+    with pytest.raises(LoadFailed, match=rf"exit code -{number.value} \({number.name}\)") as died:
+        list(listening)
+
+    assert died.value.exit_code == 3
+    assert died.value.hint
+
+
+def test_a_child_that_does_not_stop_when_cancelled_is_killed_and_the_cell_counts_as_cancelled(
+    process: LoadProcess,
+) -> None:
+    is_cancelled = threading.Event()
+    listening = process.messages(is_cancelled.is_set)
+    next(listening)
+    os.kill(process.pid, signal.SIGSTOP)
+    is_cancelled.set()
+    began_s = time.monotonic()
+
+    *_, last = listening
+
+    assert last == CANCELLED
+    assert time.monotonic() - began_s < 5.0
+
+
+def test_a_child_that_dies_while_it_is_cancelled_leaves_a_cancelled_cell(process: LoadProcess) -> None:
+    is_cancelled = threading.Event()
+    listening = process.messages(is_cancelled.is_set)
+    next(listening)
+    os.kill(process.pid, signal.SIGSTOP)
+    is_cancelled.set()
+    threading.Timer(0.15, os.kill, (process.pid, signal.SIGKILL)).start()
+
+    *_, last = listening
+
+    assert last == CANCELLED
+
+
+class Deaf(LoadProcess):
+    """A child that is never told to stop, and shows progress for ever."""
+
+    def _tell(self, line: bytes) -> None:
+        if line != CANCEL:
+            super()._tell(line)
+
+
+def test_ticking_on_is_not_stopping() -> None:
+    with MockServer(replace(FAST, ttft_s=60.0)) as server:
+        spec = load_spec(target_of(server), cell_of(replace(WORKLOAD, warmup=0)), PLAIN_PROMPTS)
+        with Deaf(spec, cancel_grace_s=0.7) as process:
+            said = list(process.messages(lambda: True))
+
+    assert said[-1] == CANCELLED
+    assert any("progress" in message for message in said)
