@@ -193,7 +193,7 @@ def make_job(
         suite=suite,
         workloads=tuple(workloads),
         env=resolve_env(profile, loaded=loaded),
-        api_key=api_key(profile),
+        api_key=api_key(profile, is_kept=options.keep),
         options=options,
         invocation=("gate0", *sys.argv[1:]),
         git_revision=git_revision(),
@@ -239,15 +239,21 @@ def resume_words(found: RunRecord | None, record: RunRecord) -> str:
     return f"resuming {record.id}, attempt {record.attempts}"
 
 
-def api_key(profile: Profile) -> Secret | None:
-    """The server's key: resolved, freshly generated, or None."""
+def api_key(profile: Profile, *, is_kept: bool = False) -> Secret | None:
+    """The server's key: resolved, generated, or None.
+
+    A generated key of a server that is left up (`is_kept`) must be known to who uses it: it is in a file of the
+    owner's alone, and stays the same when the profile is deployed again.
+    """
     from orchestrator.profile.model import GeneratedKey
-    from orchestrator.profile.secrets import resolve
+    from orchestrator.profile.secrets import generated_key_file, kept_key, resolve
     from orchestrator.values import Secret
 
     declared = profile.serve.api_key
     if declared is None:
         return None
+    if isinstance(declared, GeneratedKey) and is_kept:
+        return kept_key(generated_key_file(profile.name), lambda: token_urlsafe(24))
     if isinstance(declared, GeneratedKey):
         return Secret("api_key", token_urlsafe(24))
     return resolve(declared)

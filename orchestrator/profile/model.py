@@ -50,7 +50,7 @@ class SecretRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedKey:
-    """`api_key: generate`: a fresh key for each deploy."""
+    """`api_key: generate`: a key that gate0 makes, and keeps in a file while the server is left up."""
 
 
 EnvValue = str | SecretRef | None

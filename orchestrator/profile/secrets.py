@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from orchestrator.errors import InputError, InvalidFile, Problem
@@ -78,6 +80,55 @@ def resolve(
     )
 
 
+def generated_key_file(profile_name: str, environ: Mapping[str, str] | None = None) -> Path:
+    """`$XDG_STATE_HOME/gate0/keys/PROFILE`, below `~/.local/state` when that is not set."""
+    known = os.environ if environ is None else environ
+    base = known.get("XDG_STATE_HOME") or str(Path(known.get("HOME", "~")).expanduser() / ".local" / "state")
+    return Path(base) / "gate0" / "keys" / profile_name
+
+
+def kept_key(file: Path, new: Callable[[], str]) -> Secret:
+    """The key in the file; a new one is written there (mode 600) when there is no file yet.
+
+    Two that come at the same time get the same key.
+
+    Raises:
+        InputError: The file can be read by others, is empty, or cannot be read or written.
+    """
+    try:
+        if not file.exists():
+            _write_key(file, new())
+        _refuse_open_to_others(file)
+        key = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise InputError(
+            f"cannot keep the generated key in {file}: {type(exc).__name__}",
+            hint="make its folder writable, set XDG_STATE_HOME, or name a key of your own: `api_key: {secret: NAME}`",
+        ) from exc
+    if not key:
+        raise InputError(f"{file} holds no key", hint=f"remove it, and a new key is generated: `rm {file}`")
+    return Secret("api_key", key)
+
+
+def _write_key(file: Path, key: str) -> None:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(f"{key}\n")
+        # A link, not a rename: who comes second finds the first one's key.
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, file)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _refuse_open_to_others(file: Path) -> None:
+    mode = stat.S_IMODE(file.stat().st_mode)
+    if mode & 0o077:
+        raise InputError(f"{file} can be read by others (mode {mode:04o})", hint=f"chmod 600 {file}")
+
+
 def read_secrets_file(file: Path) -> Mapping[str, str]:
     """The file's `NAME=value` lines; empty when there is no file. Blank lines and `#` lines are skipped.
 
@@ -85,9 +136,7 @@ def read_secrets_file(file: Path) -> Mapping[str, str]:
         InputError: Others can read it, it is not readable, or a line is not of that form (its text is never shown).
     """
     try:
-        mode = stat.S_IMODE(file.stat().st_mode)
-        if mode & 0o077:
-            raise InputError(f"{file} can be read by others (mode {mode:04o})", hint=f"chmod 600 {file}")
+        _refuse_open_to_others(file)
         lines = file.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return {}

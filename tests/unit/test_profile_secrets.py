@@ -9,7 +9,14 @@ import pytest
 from orchestrator.errors import InputError, InvalidFile
 from orchestrator.profile.loading import load_profile
 from orchestrator.profile.model import SecretRef
-from orchestrator.profile.secrets import default_secrets_file, read_secrets_file, resolve, resolve_env
+from orchestrator.profile.secrets import (
+    default_secrets_file,
+    generated_key_file,
+    kept_key,
+    read_secrets_file,
+    resolve,
+    resolve_env,
+)
 from orchestrator.values import Secret
 
 CASES = Path(__file__).parents[1] / "cases" / "profile"
@@ -92,3 +99,41 @@ def test_the_environment_of_a_server_holds_secrets_that_do_not_show(file: Path) 
 def test_the_secrets_file_follows_xdg() -> None:
     assert default_secrets_file({"XDG_CONFIG_HOME": "/c", "HOME": "/h"}) == Path("/c/gate0/secrets")
     assert default_secrets_file({"HOME": "/h"}) == Path("/h/.config/gate0/secrets")
+
+
+def test_a_kept_key_that_others_can_read_or_that_is_empty_is_refused(tmp_path: Path) -> None:
+    file = generated_key_file("p", {"XDG_STATE_HOME": str(tmp_path)})
+    key = kept_key(file, lambda: "a-new-key")
+    assert key.value == "a-new-key"
+
+    file.chmod(0o644)
+    with pytest.raises(InputError, match="can be read by others"):
+        kept_key(file, lambda: "another")
+    file.chmod(0o600)
+    file.write_text("\n")
+    with pytest.raises(InputError, match="holds no key"):
+        kept_key(file, lambda: "another")
+
+
+def test_a_key_that_cannot_be_kept_says_where_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "gate0").write_text("in the way")
+
+    with pytest.raises(InputError, match=f"cannot keep the generated key in {tmp_path}") as refusal:
+        kept_key(generated_key_file("p", {"XDG_STATE_HOME": str(tmp_path)}), lambda: "a-new-key")
+
+    assert "XDG_STATE_HOME" in str(refusal.value.hint)
+
+
+def test_keys_are_below_the_state_folder_of_the_user() -> None:
+    assert generated_key_file("p", {"HOME": "/home/me"}) == Path("/home/me/.local/state/gate0/keys/p")
+    assert generated_key_file("p", {"HOME": "/h", "XDG_STATE_HOME": ""}) == Path("/h/.local/state/gate0/keys/p")
+
+
+def test_two_that_generate_at_the_same_time_get_one_key(tmp_path: Path) -> None:
+    file = tmp_path / "keys" / "p"
+
+    def late() -> str:
+        kept_key(file, lambda: "the-first")
+        return "the-second"
+
+    assert kept_key(file, late).value == "the-first"

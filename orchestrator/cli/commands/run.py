@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -138,8 +137,10 @@ def take_road(
 
 def show_roads(printer: Printer, store: Store, roads: Sequence[Road]) -> None:
     """The answer: verdicts, table, record, next command."""
+    from orchestrator.cli.compose import job_secrets
     from orchestrator.cli.tables import show_points
     from orchestrator.report.tables import run_row
+    from orchestrator.values import redact, redact_json
 
     rows = [run_row(store.find(str(road.writer.directory))) for road in roads]
     for road, row in zip(roads, rows, strict=True):
@@ -149,25 +150,43 @@ def show_roads(printer: Printer, store: Store, roads: Sequence[Road]) -> None:
         printer.answer(words)
         show_points(printer, row.points)
         if road.error is not None:
-            printer.error(road.error.message, road.error.hint)
+            secrets = job_secrets(road.job)
+            hint = road.error.hint
+            printer.error(redact(road.error.message, secrets), hint and redact(hint, secrets))
             for line in getattr(road.error, "log_tail", ())[-12:]:
-                printer.progress(f"  | {line}")
+                printer.progress(f"  | {redact(line, secrets)}")
         printer.answer(f"record: {road.writer.directory}")
+        if (key_file := _key_file(road)) is not None:
+            printer.answer(f"api key: {key_file}")
         printer.answer(f"next: {_next(road)}")
     printer.document(
         {
             "runs": [
-                {**row.as_json(), "record": str(r.writer.directory), "error": r.run.error}
-                for row, r in zip(rows, roads, strict=True)
+                {
+                    **row.as_json(),
+                    "record": str(road.writer.directory),
+                    "error": redact_json(road.run.error, job_secrets(road.job)),
+                    "api_key_file": _key_file(road),
+                }
+                for row, road in zip(rows, roads, strict=True)
             ]
         }
     )
 
 
+def _key_file(road: Road) -> str | None:
+    """Where the generated key of a server that was left up is to be read; its value is never shown."""
+    from orchestrator.profile.model import GeneratedKey
+    from orchestrator.profile.secrets import generated_key_file
+
+    is_generated = isinstance(road.job.profile.serve.api_key, GeneratedKey)
+    is_up = road.job.options.keep and road.error is None
+    return str(generated_key_file(road.job.profile.name)) if is_generated and is_up else None
+
+
 def _next(road: Road) -> str:
     if road.run.status in ("interrupted", "failed"):
-        words = [w for w in sys.argv[1:] if w != "--resume"]
-        return shlex.join(["gate0", *words, "--resume"])
+        return shlex.join(_again(road.job.invocation))
     root = road.writer.directory.parent
     where = "" if root == Path("results") else f" --results {shlex.quote(str(root))}"
     if road.run.status == "gate_failed":
@@ -175,3 +194,9 @@ def _next(road: Road) -> str:
     if road.job.options.keep and road.job.boxes:
         return f"gate0 stop {road.job.profile.name} --on {','.join(b.host.name for b in road.job.boxes)}"
     return f"gate0 report{where}"
+
+
+def _again(invocation: Sequence[str]) -> list[str]:
+    """The same line again; of the verbs only `run` goes on with what it has."""
+    words = [word for word in invocation if word != "--resume"]
+    return [*words, "--resume"] if words[1:2] == ["run"] else words

@@ -1,0 +1,149 @@
+"""What a run answers at its end: where the key is, what to type next, and no secret."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cli import compose
+from orchestrator.cli.commands.run import show_roads
+from orchestrator.cli.printer import Printer
+from orchestrator.errors import ServerDied
+from orchestrator.pipeline.events import Cancel
+from orchestrator.pipeline.road import Options, Road
+from orchestrator.profile.model import GeneratedKey, Serve
+from orchestrator.records.store import Store
+from orchestrator.values import Secret
+from tests.unit.road_fakes import World, profile
+
+KEY = "sk-live-0123456789"
+GENERATED = profile(serve=Serve(api_key=GeneratedKey()))
+
+
+def ended(folder: Path, *, error: ServerDied | None = None, **job: Any) -> Road:
+    """A road at its end, its record written as `compose` has it written."""
+    world = World(folder)
+    road = compose.make_road(
+        replace(world.job(), **job), world.tools(), store=Store(folder), observer=world, cancel=Cancel()
+    )
+    road.error = error
+    told = None if error is None else {"kind": "ServerDied", "message": error.message, "log_tail": [*error.log_tail]}
+    road.save(status="passed" if error is None else "failed", error=told)
+    return road
+
+
+def shown(road: Road, *, is_json: bool = False) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    show_roads(Printer(is_json=is_json, stdout=out, stderr=err), Store(road.writer.directory.parent), [road])
+    return out.getvalue(), err.getvalue()
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def test_the_key_of_a_server_left_up_is_in_a_file_of_its_owner_and_stays_the_same(state: Path) -> None:
+    first, second = (compose.api_key(GENERATED, is_kept=True) for _ in range(2))
+
+    file = state / "gate0/keys/fake"
+    assert first is not None
+    assert first == second
+    assert file.read_text() == f"{first.value}\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    assert [p.name for p in file.parent.iterdir()] == ["fake"]
+
+
+def test_a_server_that_is_stopped_at_the_end_leaves_no_key(state: Path) -> None:
+    first, second = (compose.api_key(GENERATED) for _ in range(2))
+
+    assert first != second
+    assert not state.exists()
+
+
+def test_the_job_of_a_kept_server_has_the_kept_key(state: Path, tmp_path: Path) -> None:
+    made = [
+        compose.make_job(
+            GENERATED,
+            resolved={},
+            text="",
+            boxes=(),
+            suite=World(tmp_path).job().suite,
+            workloads=(),
+            options=Options(keep=True),
+        ).api_key
+        for _ in range(2)
+    ]
+
+    assert made[0] is not None
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_where_the_key_is_stands_in_the_answer_of_a_server_left_up(is_json: bool, state: Path, tmp_path: Path) -> None:
+    out, _ = shown(ended(tmp_path / "r", profile=GENERATED, options=Options(keep=True)), is_json=is_json)
+
+    file = str(state / "gate0/keys/fake")
+    assert json.loads(out)["runs"][0]["api_key_file"] == file if is_json else f"api key: {file}\n" in out
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"profile": GENERATED},
+        {"options": Options(keep=True)},
+        {
+            "profile": GENERATED,
+            "options": Options(keep=True),
+            "error": ServerDied("died", exit_code=1, log_tail=(), cause=None),
+        },
+    ],
+    ids=["stopped", "without a generated key", "failed"],
+)
+def test_no_key_is_named_where_there_is_none_to_use(changes: dict[str, Any], state: Path, tmp_path: Path) -> None:
+    assert "api key" not in shown(ended(tmp_path / "r", **changes))[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "following"),
+    [
+        ("gate0 run p --on a", "gate0 run p --on a --resume"),
+        ("gate0 run p --resume --on a", "gate0 run p --on a --resume"),
+        ("gate0 deploy p --on a", "gate0 deploy p --on a"),
+        ("gate0 check --url http://h/v1", "gate0 check --url http://h/v1"),
+        ("gate0 sweep --url http://h/v1 --workload w", "gate0 sweep --url http://h/v1 --workload w"),
+    ],
+)
+def test_after_a_failure_the_same_line_comes_next_and_resumes_where_that_exists(
+    line: str, following: str, tmp_path: Path
+) -> None:
+    error = ServerDied("died", exit_code=1, log_tail=(), cause=None)
+
+    out, _ = shown(ended(tmp_path / "r", error=error, invocation=tuple(line.split())))
+
+    assert f"next: {following}\n" in out
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+@pytest.mark.parametrize("place", ["api_key", "env"])
+def test_no_secret_is_shown_or_recorded_with_an_error(place: str, is_json: bool, tmp_path: Path) -> None:
+    secret = Secret("KEY", KEY)
+    error = ServerDied(f"died with {KEY}", exit_code=1, log_tail=[f"argv {KEY}"], cause=None, hint=f"not {KEY}")
+    job = {"api_key": secret} if place == "api_key" else {"env": {"KEY": secret, "PLAIN": "x"}}
+
+    road = ended(tmp_path / "r", error=error, **job)
+    out, err = shown(road, is_json=is_json)
+
+    assert "died with ***" in err
+    assert "argv ***" in err
+    assert "hint: not ***" in err
+    files = [p.read_text() for p in road.writer.directory.rglob("*") if p.is_file()]
+    assert files
+    assert [text for text in (out, err, *files) if KEY in text] == []
