@@ -97,6 +97,7 @@ def cell_outcome(target: LoadTarget, cell: Cell, heard: Heard, *, started_at: st
         temperature=w.temperature,
         endpoint=w.endpoint,
         seed=w.seed,
+        batch_answers=w.batch_answers,
         client=_client(heard, lag_p99),
         definitions=dict(DEFINITIONS),
     )

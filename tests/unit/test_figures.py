@@ -10,6 +10,9 @@ import pytest
 from orchestrator.figures.cell import batch_time, cell_figures, efficiency, itl_ms, tpot_ms
 from orchestrator.figures.stats import percentile, percentiles, spread
 from orchestrator.records.record import CellRecord, RequestRecord
+from orchestrator.sweep.outcome import Heard, cell_outcome
+from orchestrator.sweep.spec import LoadTarget
+from orchestrator.sweep.workload import Workload
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -141,6 +144,16 @@ def test_the_batch_time_is_measured_when_that_many_answers_ran() -> None:
 
     assert found is not None
     assert (found.kind, found.seconds) == ("measured", 3.0)
+
+
+def test_a_cell_keeps_for_how_many_answers_its_workload_wants_the_batch_time() -> None:
+    point = Workload(name="w", batch_answers=40).cells()[0]
+
+    outcome = cell_outcome(
+        LoadTarget(base_url="http://127.0.0.1:1", model="m"), point, Heard(), started_at="", duration_s=1
+    )
+
+    assert outcome.record.batch_answers == 40
 
 
 @pytest.mark.parametrize(
