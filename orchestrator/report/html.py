@@ -7,14 +7,20 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from orchestrator.report.markdown import point_words
-from orchestrator.report.tables import PointRow, RunRow, levels
-from orchestrator.report.text import DASH, duration, number, seconds, share
-
-POINT_HEAD = (
-    *("Load", "Users", "tok/s", "sd", "per user", "efficiency", "TTFT p50 (s)", "TTFT p95 (s)", "TPOT p50 (ms)"),
-    *("E2E p50 (s)", "batch (derived)", "good", "notes"),
+from orchestrator.report.series import Series, SeriesLine, series_of, without_points
+from orchestrator.report.tables import PointRow, RunRow
+from orchestrator.report.text import duration, number, seconds
+from orchestrator.report.words import (
+    POINT_HEAD,
+    cached,
+    caption,
+    engine_words,
+    first_token,
+    host_words,
+    point_words,
+    vantage_words,
 )
+
 TONES = {"pass": "good", "fail": "bad", "error": "bad", "unstable": "warn", "skip": "soft"}
 
 
@@ -26,32 +32,56 @@ def page(rows: Sequence[RunRow], warnings: Sequence[str] = ()) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    shown = levels(rows)
-    best = {c: _best_at(rows, c) for c in shown}
     return environment.get_template("page.html.j2").render(
-        runs=[_run(row, shown, best) for row in rows],
-        levels=shown,
+        tables=[_series(series) for series in series_of(rows)],
+        not_measured=[_run(row) for row in without_points(rows)],
+        runs=[_run(row) for row in rows],
         point_head=POINT_HEAD,
         point_count=sum(len(r.points) for r in rows),
         newest=max((r.run.updated_at for r in rows), default=None),
-        warnings=list(warnings),
+        warnings=[*warnings, *(w for row in rows for w in row.warnings)],
     )
 
 
-def _run(row: RunRow, shown: Sequence[int], best: Mapping[int, PointRow | None]) -> dict[str, Any]:
-    r, top = row.run, row.points[-1] if row.points else None
+def _series(series: Series) -> dict[str, Any]:
+    best = {c: series.find_best(c) for c in series.levels}
     return {
-        "id": r.id,
-        "anchor": "".join(c if c.isalnum() or c in "-_." else "-" for c in r.id),
-        "title": r.profile_title,
-        "engine": f"{r.engine} {r.engine_version or ''}".strip(),
-        "hosts": ", ".join(str(h.get("name")) for h in r.hosts),
-        "cells": [_cell(row.point_at(c), best[c]) for c in shown],
-        "first_token": f"{seconds(top.figures.ttft_ms.p50)} at {top.figures.cell.concurrency}" if top else DASH,
-        "cached": share(top.figures.cached_share, 1) if top else DASH,
+        "title": series.key.title,
+        "caption": caption(series),
+        "levels": series.levels,
+        "lines": [_line(line, best) for line in series.lines],
+    }
+
+
+def _line(line: SeriesLine, best: Mapping[int, PointRow | None]) -> dict[str, Any]:
+    return {
+        **_head(line.row),
+        "vantage_words": vantage_words(line),
+        "cells": [_cell(line.points.get(c), found) for c, found in best.items()],
+        "first_token": first_token(line),
+        "cached": cached(line),
+        "ungated": line.is_ungated,
+    }
+
+
+def _head(row: RunRow) -> dict[str, Any]:
+    """What names a run in every table."""
+    return {
+        "anchor": "".join(c if c.isalnum() or c in "-_." else "-" for c in row.run.id),
+        "title": row.run.profile_title,
+        "engine": engine_words(row),
+        "hosts": host_words(row),
         "verdict": row.verdict,
         "tone": _verdict_tone(row),
-        "ungated": r.is_ungated,
+        "ungated": row.run.is_ungated,
+    }
+
+
+def _run(row: RunRow) -> dict[str, Any]:
+    r = row.run
+    return {
+        **_head(row),
+        "id": r.id,
         "status": r.status,
         "created_at": r.created_at,
         "wall": duration(r.duration_s),
@@ -82,12 +112,6 @@ def _cell(point: PointRow | None, best: PointRow | None) -> dict[str, Any]:
         "best": point is best,
         "title": f"{speed} tok/s per user, first token {first} s, {f.good} requests",
     }
-
-
-def _best_at(rows: Sequence[RunRow], concurrency: int) -> PointRow | None:
-    points = [row.point_at(concurrency) for row in rows if len(row.run.hosts) == 1]
-    valid = [p for p in points if p and p.figures.is_valid and p.figures.output_tok_per_s]
-    return max(valid, key=lambda p: p.figures.output_tok_per_s.mean if p.figures.output_tok_per_s else 0, default=None)
 
 
 def _verdict_tone(row: RunRow) -> str:

@@ -1,109 +1,126 @@
-"""The tables as Markdown: for a terminal, a README or an issue."""
+"""The tables as Markdown: for a terminal, a README or an issue. The same content as the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from orchestrator.report.tables import PointRow, RunRow, levels
-from orchestrator.report.text import DASH, duration, number, seconds, share
-
-LEVELS_SHOWN = 6
+from orchestrator.report.series import Series, SeriesLine, series_of, without_points
+from orchestrator.report.tables import PointRow, RunRow
+from orchestrator.report.text import DASH, duration, number
+from orchestrator.report.words import (
+    POINT_HEAD,
+    cached,
+    caption,
+    engine_words,
+    first_token,
+    host_words,
+    point_words,
+    vantage_words,
+)
 
 
 def configurations(rows: Sequence[RunRow]) -> str:
-    """One line a run, its output tokens per second at each level, first token and verdict."""
-    shown = _spread_levels(levels(rows))
-    head = ["Configuration", "Engine", "Hosts", *(f"c={c}" for c in shown), "First token (s)", "Cached", "Gate 0"]
-    lines = [_line(head), _line(["---"] * len(head))]
-    lines.extend(_line([_cell(v) for v in _configuration(row, shown)]) for row in rows)
-    return "\n".join(lines)
+    """A table for each load that was measured, then the runs without a figure."""
+    parts = [_series(series) for series in series_of(rows)]
+    left = without_points(rows)
+    if left:
+        parts.append("## Not measured\n\n" + _not_measured(left))
+    return "\n\n".join(parts)
 
 
 def points(rows: Sequence[PointRow]) -> str:
     """A sweep's table, one line a point."""
-    answers = rows[0].batch_answers if rows else 200
-    head = ["Load", "Users", "tok/s", "sd", "per user", "efficiency", "TTFT p50 (s)", "p95", "TPOT p50 (ms)"]
-    head += ["E2E p50 (s)", f"{answers} answers (derived)", "good", "notes"]
-    lines = [_line(head), _line(["---"] * len(head))]
-    lines.extend(_line([_cell(v) for v in point_words(row)]) for row in rows)
-    return "\n".join(lines)
-
-
-def point_words(row: PointRow) -> list[str]:
-    """The cells of one point's line, in the order of `points`."""
-    f = row.figures
-    rate = f.output_tok_per_s
-    return [
-        f"{f.cell.workload} {f.cell.kind} {f.cell.prompt_tok}/{f.cell.output_tok}",
-        str(f.cell.concurrency),
-        number(rate.mean if rate else None),
-        number(rate.sd if rate else None, 2),
-        number(f.per_user_tok_per_s),
-        share(row.efficiency),
-        seconds(f.ttft_ms.p50),
-        seconds(f.ttft_ms.p95),
-        number(f.tpot_ms.p50),
-        seconds(f.e2e_ms.p50),
-        duration(row.batch_s) + (" measured" if row.batch_kind == "measured" else ""),
-        f"{f.good}/{f.requests}",
-        "; ".join(row.notes),
-    ]
+    return _table(POINT_HEAD, [point_words(row) for row in rows])
 
 
 def run_report(row: RunRow) -> str:
     """One run: what ran, its gates, its sweep."""
     r = row.run
-    hosts = ", ".join(str(h.get("name")) for h in r.hosts)
+    ran = (
+        f"{engine_words(row)} on {host_words(row)} · {r.created_at} · {r.status} · "
+        f"wall time {duration(r.duration_s)} (measured) · load from {r.vantage}"
+    )
     parts = [
-        f"## {r.profile_title}",
-        f"{r.engine} {r.engine_version or ''} on {hosts} · {r.created_at} · {r.status} · wall {duration(r.duration_s)}",
-        f"Gate 0: {row.verdict}",
-        *(f"- {g.name}: {g.status}: {g.summary}" for g in row.gates),
+        f"## {_plain(r.profile_title)}",
+        _plain(ran),
+        _plain(str((r.error or {}).get("message") or "")),
+        _plain(f"Gate 0: {row.verdict}"),
+        "\n".join(_gate(g.name, g.status, g.summary, g.hint) for g in row.gates),
+        points(row.points) if row.points else "",
     ]
-    if row.points:
-        parts.append(points(row.points))
     return "\n\n".join(p for p in parts if p)
 
 
-def report(rows: Sequence[RunRow]) -> str:
-    """The whole notebook as Markdown."""
-    if not rows:
-        return "No runs yet."
-    return "\n\n".join(["# Serving configurations", configurations(rows), *(run_report(r) for r in rows)]) + "\n"
+def report(rows: Sequence[RunRow], warnings: Sequence[str] = ()) -> str:
+    """The whole notebook as Markdown; what could not be read comes first."""
+    noted = [f"> warning: {_plain(w)}" for w in (*warnings, *(w for row in rows for w in row.warnings))]
+    body = [configurations(rows), *(run_report(r) for r in rows)] if rows else ["No runs yet."]
+    return "\n\n".join(["# Serving configurations", *noted, *body]) + "\n"
 
 
-def _configuration(row: RunRow, shown: Sequence[int]) -> list[str]:
-    r = row.run
-    cells = [_rate(row.point_at(c)) for c in shown]
-    top = row.points[-1] if row.points else None
+def _series(series: Series) -> str:
+    head = [
+        "Configuration",
+        "Engine",
+        "Hosts",
+        *(f"c={c}" for c in series.levels),
+        "First token (s)",
+        "Cached",
+        "Gate 0",
+    ]
+    best = {c: series.find_best(c) for c in series.levels}
+    lines = [_line_words(line, best) for line in series.lines]
+    notes = f"{caption(series)} Best valid and gated single-host figure of each column in bold."
+    return f"## {_plain(series.key.title)}\n\n{_plain(notes)}\n\n{_table(head, lines)}"
+
+
+def _line_words(line: SeriesLine, best: Mapping[int, PointRow | None]) -> list[str]:
     return [
-        r.profile_title,
-        f"{r.engine} {r.engine_version or ''}".strip(),
-        ", ".join(str(h.get("name")) for h in r.hosts),
-        *cells,
-        f"{seconds(top.figures.ttft_ms.p50)} at {top.figures.cell.concurrency}" if top else DASH,
-        share(top.figures.cached_share, 1) if top else DASH,
-        row.verdict + (" · ungated" if r.is_ungated else ""),
+        line.row.run.profile_title,
+        engine_words(line.row),
+        "; ".join(w for w in (host_words(line.row), vantage_words(line)) if w),
+        *(_rate(line.points.get(c), is_best=c in line.points and line.points[c] is found) for c, found in best.items()),
+        first_token(line),
+        cached(line),
+        line.row.verdict + (" · ungated" if line.is_ungated else ""),
     ]
 
 
-def _rate(point: PointRow | None) -> str:
+def _not_measured(rows: Sequence[RunRow]) -> str:
+    head = ("Configuration", "Engine", "Hosts", "Status", "Gate 0")
+    return _table(
+        head,
+        [
+            [
+                row.run.profile_title,
+                engine_words(row),
+                host_words(row),
+                row.run.status,
+                row.verdict + (" · ungated" if row.run.is_ungated else ""),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _rate(point: PointRow | None, *, is_best: bool) -> str:
     if point is None or point.figures.output_tok_per_s is None:
         return DASH
     text = number(point.figures.output_tok_per_s.mean)
-    return text if point.figures.is_valid else f"~~{text}~~ {point.figures.cell.guards[0].get('name', 'invalid')}"
+    if not point.figures.is_valid:
+        return f"~~{text}~~ {point.figures.cell.guards[0].get('name', 'invalid')}"
+    return f"**{text}**" if is_best else text
 
 
-def _spread_levels(all_levels: Sequence[int]) -> tuple[int, ...]:
-    if len(all_levels) <= LEVELS_SHOWN:
-        return tuple(all_levels)
-    step = (len(all_levels) - 1) / (LEVELS_SHOWN - 1)
-    return tuple(all_levels[round(i * step)] for i in range(LEVELS_SHOWN))
+def _gate(name: str, status: str, summary: str, hint: str | None) -> str:
+    return _plain(f"- {name}: {status}: {summary}" + (f" (hint: {hint})" if hint else ""))
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    body = ([_plain(v) for v in line] for line in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *body))
 
 
-def _cell(text: str) -> str:
+def _plain(text: str) -> str:
+    """On one line, with nothing that ends a table's cell or opens a tag."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -66,17 +66,13 @@ class PointRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One configuration on its hosts: a line of the configurations' table."""
+    """One configuration on its hosts. `warnings`: what of its record could not be read, by file."""
 
     run: RunRecord
     gates: tuple[GateRecord, ...]
     points: tuple[PointRow, ...]
     verdict: str
-
-    def point_at(self, concurrency: int) -> PointRow | None:
-        """The first valid point at that level, else the first at all; None when it was not measured."""
-        same = [p for p in self.points if p.figures.cell.concurrency == concurrency]
-        return next((p for p in same if p.figures.is_valid), same[0] if same else None)
+    warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
         r = self.run
@@ -97,26 +93,33 @@ class RunRow:
             "duration_s": r.duration_s,
             "created_at": r.created_at,
             "points": [p.as_json() for p in self.points],
+            "warnings": list(self.warnings),
         }
 
 
-def run_row(stored: StoredRun, *, batch_answers: int = 200) -> RunRow:
+def run_row(stored: StoredRun) -> RunRow:
     """Read one run's record into its row."""
     figures = [cell_figures(c.cell, c.requests) for c in stored.cells()]
-    ordered = sorted(figures, key=lambda f: (f.cell.workload, f.cell.kind, f.cell.prompt_tok, f.cell.concurrency))
-    points = tuple(point_row(f, ordered, batch_answers) for f in ordered)
+    ordered = sorted(figures, key=_load_order)
     gates = _gates(stored)
-    return RunRow(run=stored.run, gates=gates, points=points, verdict=gate_verdict(stored.run, gates))
+    return RunRow(
+        run=stored.run,
+        gates=gates,
+        points=tuple(point_row(f, ordered) for f in ordered),
+        verdict=gate_verdict(stored.run, gates),
+        warnings=_warnings(stored),
+    )
 
 
-def point_row(figures: CellFigures, others: Sequence[CellFigures], batch_answers: int) -> PointRow:
+def point_row(figures: CellFigures, others: Sequence[CellFigures]) -> PointRow:
     """Set a cell beside the one-user cell of its sweep."""
-    batch = batch_time(figures, batch_answers)
+    answers = figures.cell.batch_answers
+    batch = batch_time(figures, answers)
     return PointRow(
         figures=figures,
         efficiency=efficiency(figures, find_single(figures, others)),
         batch_s=batch.seconds if batch else None,
-        batch_answers=batch_answers,
+        batch_answers=answers,
         batch_kind=batch.kind if batch else "derived",
         notes=_notes(figures),
     )
@@ -144,16 +147,19 @@ def gate_verdict(run: RunRecord, gates: Sequence[GateRecord] = ()) -> str:
     return f"{name} passed" + (f" ({'; '.join(asides)})" if asides else "")
 
 
-def levels(rows: Sequence[RunRow]) -> tuple[int, ...]:
-    """All concurrency levels that some row measured, ascending."""
-    return tuple(sorted({p.figures.cell.concurrency for row in rows for p in row.points}))
+def _load_order(figures: CellFigures) -> tuple[str, str, int, int, int]:
+    cell = figures.cell
+    return cell.workload, cell.kind, cell.prompt_tok, cell.output_tok, cell.concurrency
+
+
+def _warnings(stored: StoredRun) -> tuple[str, ...]:
+    """By file and reason, the file as seen from the results folder: a page is given away, a home's path is not."""
+    broken = (*stored.unreadable_gates(), *stored.unreadable_cells())
+    return tuple(f"{b.path.relative_to(stored.directory.parent)}: {b.reason}" for b in broken)
 
 
 def _gates(stored: StoredRun) -> tuple[GateRecord, ...]:
-    try:
-        found = {g.name: g for g in stored.gates()}
-    except (OSError, ValueError, TypeError, KeyError):
-        return ()
+    found = {g.name: g for g in stored.gates()}
     ordered = [found.pop(name) for name in stored.run.gates if name in found]
     return (*ordered, *found.values())
 

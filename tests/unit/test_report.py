@@ -12,7 +12,8 @@ from orchestrator.records.record import CellRecord, GateRecord, RequestRecord, R
 from orchestrator.records.store import Store
 from orchestrator.report.html import page
 from orchestrator.report.markdown import report
-from orchestrator.report.tables import RunRow, gate_verdict, levels, run_row
+from orchestrator.report.series import series_of
+from orchestrator.report.tables import RunRow, gate_verdict, run_row
 from orchestrator.report.text import duration, number, seconds, share
 
 S = 1_000_000_000
@@ -44,7 +45,6 @@ def write(folder: Path, record: RunRecord, rates: dict[int, int], **cell: object
     writer.write_gate(GateRecord(name="coherence", status="pass", summary="3 of 3"))
     for users, tokens in rates.items():
         values: dict[str, object] = {
-            "id": f"closed-p128-o256-c{users}",
             "workload": "concurrency",
             "kind": "closed",
             "concurrency": users,
@@ -54,7 +54,9 @@ def write(folder: Path, record: RunRecord, rates: dict[int, int], **cell: object
             "requests_per_repeat": 1,
             "digest": "d",
             "spans_ns": ((0, S),),
+            **cell,
         }
+        values["id"] = "{kind}-p{prompt_tok}-o{output_tok}-c{concurrency}".format_map(values)
         request = RequestRecord(
             repeat=0,
             index=0,
@@ -65,8 +67,32 @@ def write(folder: Path, record: RunRecord, rates: dict[int, int], **cell: object
             output_tok=tokens,
             prompt_tok=8,
         )
-        writer.write_cell(CellRecord(**{**values, **cell}), [request])  # type: ignore[arg-type]
+        writer.write_cell(CellRecord(**values), [request])  # type: ignore[arg-type]
     return run_row(Store(folder).find(str(folder / record.id)))
+
+
+def shown(rows: list[RunRow]) -> dict[str, dict[str, dict[int, object]]]:
+    """Table, run, level: the rate."""
+    return {
+        series.key.title: {
+            line.row.run.id: {
+                c: rate.mean if (rate := p.figures.output_tok_per_s) else None for c, p in line.points.items()
+            }
+            for line in series.lines
+        }
+        for series in series_of(rows)
+    }
+
+
+def best(rows: list[RunRow], concurrency: int) -> str | None:
+    """The run whose figure is marked in the only table, as both layouts show it."""
+    (series,) = series_of(rows)
+    found = series.find_best(concurrency)
+    (name,) = [line.row.run.id for line in series.lines if line.points.get(concurrency) is found]
+    assert page(rows).count('class="best"') == 1
+    marked = [line for line in report(rows).splitlines() if "**" in line]
+    assert [f"title of {name}" in line for line in marked] == [True]
+    return name
 
 
 class Seen(HTMLParser):
@@ -90,11 +116,12 @@ class Seen(HTMLParser):
 def test_the_configurations_table_has_a_column_a_level_and_the_best_is_marked(tmp_path: Path) -> None:
     rows = [write(tmp_path, run("a"), {1: 31, 8: 90}), write(tmp_path, run("b"), {1: 30, 8: 100})]
 
-    assert levels(rows) == (1, 8)
+    (series,) = series_of(rows)
+    assert series.levels == (1, 8)
     text = page(rows)
     assert '<span class="best" title="31.0 tok/s per user, first token 0.50 s, 1 requests">31.0</span>' in text
     assert '<span class="best" title="100.0 tok/s per user, first token 0.50 s, 1 requests">100.0</span>' in text
-    assert "| title of a | vllm 0.31.0 | spark01 | 31.0 | 90.0 |" in report(rows)
+    assert "| title of a | vllm 0.31.0 | spark01 | **31.0** | 90.0 | 0.50 at 8 |" in report(rows)
 
 
 def test_an_invalid_figure_is_struck_with_its_guard_and_never_the_best(tmp_path: Path) -> None:
@@ -114,6 +141,134 @@ def test_two_hosts_compete_in_no_single_host_column(tmp_path: Path) -> None:
     rows = [write(tmp_path, run("a", hosts=both), {1: 999}), write(tmp_path, run("b"), {1: 30})]
 
     assert 'class="best" title="30.0' in page(rows)
+
+
+def test_closed_and_batch_are_separate_tables(tmp_path: Path) -> None:
+    write(tmp_path, run("a"), {1: 31, 8: 90})
+    rows = [write(tmp_path, run("a"), {1: 29, 8: 70}, kind="batch")]
+
+    assert shown(rows) == {
+        "concurrency, batch: 128 tokens in, 256 out": {"a": {1: 29.0, 8: 70.0}},
+        "concurrency, closed: 128 tokens in, 256 out": {"a": {1: 31.0, 8: 90.0}},
+    }
+    for title in shown(rows):
+        assert f"<h2>{title}</h2>" in page(rows)
+        assert f"## {title}\n" in report(rows)
+
+
+def test_two_workloads_and_two_prompt_sizes_are_separate_tables(tmp_path: Path) -> None:
+    write(tmp_path, run("a"), {8: 90})
+    write(tmp_path, run("a"), {8: 20}, prompt_tok=8000)
+    rows = [write(tmp_path, run("a"), {8: 300, 64: 700}, workload="batching")]
+
+    assert shown(rows) == {
+        "batching, closed: 128 tokens in, 256 out": {"a": {8: 300.0, 64: 700.0}},
+        "concurrency, closed: 128 tokens in, 256 out": {"a": {8: 90.0}},
+        "concurrency, closed: 8000 tokens in, 256 out": {"a": {8: 20.0}},
+    }
+    assert page(rows).count('class="best"') == 4
+
+
+def test_two_vantages_never_compete(tmp_path: Path) -> None:
+    rows = [
+        write(tmp_path, run("a"), {1: 999}, vantage="tunnel"),
+        write(tmp_path, run("b"), {1: 30}, vantage="lan"),
+        write(tmp_path, run("c"), {1: 31}, vantage="lan"),
+    ]
+
+    assert best(rows, 1) == "c"
+    assert '<span class="warn">load from tunnel: not compared</span>' in page(rows)
+    assert "| spark01; load from tunnel: not compared | 999.0 |" in report(rows)
+
+
+def test_of_two_vantages_alike_in_number_the_nearer_is_the_tables(tmp_path: Path) -> None:
+    rows = [
+        write(tmp_path, run("a"), {1: 999}, vantage="tunnel"),
+        write(tmp_path, run("b"), {1: 30}, vantage="tailnet"),
+    ]
+
+    assert best(rows, 1) == "b"
+
+
+@pytest.mark.parametrize(
+    ("record", "cell"),
+    [({"is_ungated": True}, {}), ({}, {"is_ungated": True}), ({"gates": {}}, {})],
+    ids=["run", "cell", "no-gates"],
+)
+def test_an_ungated_figure_is_never_the_best(
+    tmp_path: Path, record: dict[str, object], cell: dict[str, object]
+) -> None:
+    rows = [write(tmp_path, run("a", **record), {1: 999}, **cell), write(tmp_path, run("b"), {1: 30})]
+
+    assert best(rows, 1) == "b"
+
+
+def test_an_ungated_cell_is_said_in_its_table(tmp_path: Path) -> None:
+    rows = [write(tmp_path, run("a"), {1: 999}, is_ungated=True)]
+
+    assert "Gate 0 passed · ungated |" in report(rows)
+    assert '<strong class="warn">ungated</strong>' in page(rows)
+
+
+def test_lines_are_sorted_by_the_rate_at_the_largest_level(tmp_path: Path) -> None:
+    rows = [
+        write(tmp_path, run("short"), {1: 500}),
+        write(tmp_path, run("slow"), {1: 40, 8: 80}),
+        write(tmp_path, run("fast"), {1: 20, 8: 90}),
+        write(tmp_path, run("broken"), {8: 999}, guards=({"name": "requests", "message": "3 of 8"},)),
+    ]
+
+    (series,) = series_of(rows)
+
+    assert [line.row.run.id for line in series.lines] == ["fast", "slow", "broken", "short"]
+
+
+def test_first_token_and_cached_share_are_of_the_own_tables_highest_valid_level(tmp_path: Path) -> None:
+    write(tmp_path, run("a"), {64: 700}, workload="batching")
+    write(tmp_path, run("a"), {16: 700}, guards=({"name": "requests", "message": "3 of 8"},))
+    rows = [write(tmp_path, run("a"), {1: 31, 8: 90})]
+
+    line = next(line for line in report(rows).splitlines() if "**31.0**" in line)
+
+    assert "| 0.50 at 8 |" in line
+
+
+def test_a_run_without_points_is_listed_as_not_measured(tmp_path: Path) -> None:
+    failed = run("b", status="gate_failed", gates={"coherence": "fail"})
+    rows = [write(tmp_path, run("a"), {1: 31}), write(tmp_path, failed, {})]
+
+    after = report(rows).partition("## Not measured")[2]
+    assert "| title of b | vllm 0.31.0 | spark01 | gate_failed | Gate 0 failed: coherence |" in after
+    assert "Gate 0 failed: coherence" in page(rows).partition("<h2>Not measured</h2>")[2].partition("<section")[0]
+
+
+def test_the_page_and_the_markdown_say_the_same_of_each_line(tmp_path: Path) -> None:
+    guard = {"name": "prompt_length", "message": "off by 12%"}
+    rows = [
+        write(tmp_path, run("a"), {1: 31, 8: 90}),
+        write(tmp_path, run("b"), {1: 77, 2: 55}, vantage="tunnel"),
+        write(tmp_path, run("c"), {1: 66}, guards=(guard,)),
+        write(tmp_path, run("d", status="failed", gates={}), {}),
+    ]
+
+    on_page = Seen(page(rows)).text
+    lines = [line for line in report(rows).splitlines() if line.startswith("| title of ")]
+    cells = {cell.strip(" *~") for line in lines for part in line.split("|") for cell in part.split("; ")}
+    struck = "66.0~~ prompt_length"
+
+    assert len(lines) == 4
+    assert struck in cells
+    assert "<s>66.0</s>" in page(rows)
+    assert {cell for cell in cells if cell not in on_page} == {struck}
+
+
+def test_a_workloads_own_number_of_answers_is_the_batch_times(tmp_path: Path) -> None:
+    row = write(tmp_path, run("a"), {1: 32}, batch_answers=40)
+
+    (point,) = row.points
+    assert (point.batch_answers, point.batch_s) == (40, 40 * 256 / 32)
+    assert "| 5.3 min for 40 |" in report([row])
+    assert "<td>5.3 min for 40</td>" in page([row])
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
@@ -201,3 +356,20 @@ def test_the_json_row_has_units_and_nulls(tmp_path: Path) -> None:
 )
 def test_figures_are_written_by_their_size(got: str, expected: str) -> None:
     assert got == expected
+
+
+def test_a_corrupt_gate_file_drops_itself_alone_and_is_a_warning(tmp_path: Path) -> None:
+    write(tmp_path, run("a", gates={"coherence": "pass", "context": "pass"}), {1: 31})
+    (tmp_path / "a" / "gates" / "context.json").write_text("{")
+    (tmp_path / "a" / "sweeps" / "concurrency" / "closed-p128-o256-c2.json").write_text("[]")
+
+    row = run_row(Store(tmp_path).find("a"))
+
+    assert [g.name for g in row.gates] == ["coherence"]
+    assert [w.split(": ")[0] for w in row.warnings] == [
+        "a/gates/context.json",
+        "a/sweeps/concurrency/closed-p128-o256-c2.json",
+    ]
+    for warning in row.warnings:
+        assert warning in page([row])
+        assert warning in report([row])
