@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
@@ -22,8 +23,9 @@ HOST = "spark01"
 ROUNDS = 5
 TARGET_RATIO = 2.0
 NAME = "gate0-bench"
-COMMAND = ("-c", "sleep 600")
-READY_S = 2
+SCRIPT = "trap 'exit 0' TERM; sleep 600 & wait"
+COMMAND = ("-c", SCRIPT)
+READY_S = 1
 
 
 def main() -> int:
@@ -46,7 +48,7 @@ def main() -> int:
             *(str(Path(sys.executable).with_name("gate0")), "deploy", str(profile), "--on", HOST, "-q"),
             *("--hosts", str(lab.paths.hosts_yaml), "--results", f"{folder}/results"),
         )
-        plain = (*ssh, "docker", "run", "-d", "--name", NAME, FAULTY_IMAGE, "-c", "'sleep 600'")
+        plain = (*ssh, *map(shlex.quote, ("docker", "run", "-d", "--name", NAME, FAULTY_IMAGE, *COMMAND)))
         subprocess.run((*ssh, "docker", "pull", "-q", FAULTY_IMAGE), check=True, capture_output=True)
         ours, theirs = [], []
         for _ in range(ROUNDS):

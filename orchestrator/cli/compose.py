@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING
 
 from orchestrator import __version__
-from orchestrator.errors import InputError
+from orchestrator.errors import Gate0Error, InputError
 
 if TYPE_CHECKING:
     from orchestrator.fleet.host import Host
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from orchestrator.gating.suite import Suite
     from orchestrator.pipeline.campaign import Turns
     from orchestrator.pipeline.events import Cancel, Observer
-    from orchestrator.pipeline.road import Box, Job, Options, Road, Tools
+    from orchestrator.pipeline.road import Box, Job, Options, Road, RunCell, Tools
     from orchestrator.profile.loading import Loaded
     from orchestrator.profile.model import Profile
     from orchestrator.records.record import RunRecord
     from orchestrator.records.store import Store
     from orchestrator.sweep.workload import Workload
     from orchestrator.values import Json, Secret
+    from orchestrator.wire.chat import Claims, Target
 
 
 def results_root(option: str | None) -> Path:
@@ -130,34 +132,57 @@ def open_hosts(entries: Sequence[HostEntry]) -> Iterator[tuple[Host, ...]]:
     opened: list[Host] = []
     try:
         opened.extend(open_host(entry) for entry in entries)
+        for host in opened:
+            threading.Thread(target=_greet, args=(host,), name="greet", daemon=True).start()
         yield tuple(opened)
     finally:
         for host in opened:
             host.close()
 
 
+def _greet(host: Host) -> None:
+    """Make the connection while the rest is still being read; who needs it first hears what is wrong with it."""
+    with suppress(Gate0Error):
+        host.run(("true",))
+
+
+def open_target(url: str, model: str, claims: Claims, key: Secret | None) -> Target:
+    """The server as gates see it. Imported when it is there: httpx would delay every container's start."""
+    from orchestrator.wire.target import HttpTarget
+
+    return HttpTarget(url, model, claims, api_key=key)
+
+
+def open_cell_runner() -> AbstractContextManager[RunCell]:
+    """What runs cells; imported when the first sweep begins."""
+    from orchestrator.sweep.runner import CellRunner
+
+    return CellRunner()
+
+
 def make_tools(turns: Turns) -> Tools:
     """The real edge."""
     import time
 
+    import orchestrator.deploy.docker  # noqa: F401 - now, while the connection is being made
     from orchestrator.deploy.open import open_runtime
     from orchestrator.engines.registry import load_engines
     from orchestrator.fleet.facts import read_facts
     from orchestrator.fleet.lock import hold
     from orchestrator.gating.suite import load_gates
-    from orchestrator.pipeline.hostview import memory_available, sample
+    from orchestrator.pipeline.hostview import memory_available, other_facts, quick_facts, sample
     from orchestrator.pipeline.road import Tools
-    from orchestrator.sweep.runner import CellRunner
-    from orchestrator.wire.target import HttpTarget
 
     return Tools(
         open_runtime=lambda profile, host: open_runtime(profile.runtime, host),
-        open_target=lambda url, model, claims, key: HttpTarget(url, model, claims, api_key=key),
+        open_target=open_target,
         read_facts=read_facts,
+        quick_facts=quick_facts,
+        other_facts=other_facts,
         memory_available=memory_available,
         sample=sample,
         lock=lambda host, run_id, why, force, notice: hold(host, run_id, why, force=force, on_notice=notice),
-        cell_runner=CellRunner,
+        cell_runner=open_cell_runner,
         sweep_turn=turns,
         gates=load_gates(),
         engines=load_engines(),

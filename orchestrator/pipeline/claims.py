@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 
 from orchestrator.deploy.launch import reachable_port
 from orchestrator.engines.engine import MetricNames
-from orchestrator.sweep.runner import LoadTarget
+from orchestrator.sweep.spec import LoadTarget
 from orchestrator.values import Json
 from orchestrator.wire.chat import Claims
-from orchestrator.wire.target import base_url_of
 
 if TYPE_CHECKING:
     from orchestrator.pipeline.road import Job, Road
@@ -111,6 +110,8 @@ def base_url(road: Road) -> str:
     """`http://host:port/v1` as it is reached from here; through a tunnel when the profile exposes loopback only."""
     profile = road.job.profile
     if profile.attach is not None:
+        from orchestrator.wire.target import base_url_of  # brings httpx, which a deploy needs only after the start
+
         return base_url_of(profile.attach)
     head = road.head
     assert head.command is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from orchestrator.errors import HostError
@@ -12,6 +12,9 @@ from orchestrator.fleet.facts.model import plain_values
 from orchestrator.fleet.facts.table import FACTS
 from orchestrator.fleet.host import Host
 from orchestrator.values import Json
+
+QUICK = ("memory", "gpu", "docker", "home", "user", "uname", "listening", "boot_id")
+"""What is asked before a start; the rest is read while the container starts: it decides nothing there."""
 
 MEMORY = next(fact for fact in FACTS if fact.name == "memory")
 GPU = next(fact for fact in FACTS if fact.name == "gpu")
@@ -36,6 +39,28 @@ class HostView:
             listening_ports=facts.listening,
             gpu_processes=facts.gpu_processes,
         )
+
+
+def quick_facts(host: Host) -> HostFacts:
+    """What the start of a server depends on."""
+    return read_facts(host, facts=tuple(fact for fact in FACTS if fact.name in QUICK))
+
+
+def other_facts(host: Host) -> HostFacts:
+    """Everything else that the record keeps of a host."""
+    return read_facts(host, facts=tuple(fact for fact in FACTS if fact.name not in QUICK))
+
+
+def joined(first: HostFacts, rest: HostFacts) -> HostFacts:
+    """Both readings as one; what `first` has read stands."""
+    blank = HostFacts(host=first.host, read_at=first.read_at)
+    told = {f.name: getattr(rest, f.name) for f in fields(HostFacts) if f.name not in ("host", "read_at", "unread")}
+    found = {
+        name: value
+        for name, value in told.items()
+        if value != getattr(blank, name) and getattr(first, name) == getattr(blank, name)
+    }
+    return replace(first, unread=(*first.unread, *rest.unread), **found)
 
 
 def memory_available(host: Host) -> int | None:

@@ -7,6 +7,7 @@ The values are frozen; `Road` alone changes while it travels. Everything that to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +24,8 @@ from orchestrator.pipeline.events import Cancel, Notice, Observer
 from orchestrator.profile.model import Profile
 from orchestrator.records.record import GateRecord, RunRecord, StageRecord
 from orchestrator.records.store import RunWriter
-from orchestrator.sweep.runner import CellOutcome, CellProgress, LoadTarget
+from orchestrator.sweep.outcome import CellOutcome
+from orchestrator.sweep.spec import CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell, Workload
 from orchestrator.values import Clock, Json, Secret, Sleep, utc_now
 from orchestrator.wire.chat import Claims, Target
@@ -95,6 +97,8 @@ class Tools:
     open_runtime: Callable[[Profile, Host], Runtime]
     open_target: Callable[[str, str, Claims, Secret | None], Target]
     read_facts: Callable[[Host], HostFacts]
+    quick_facts: Callable[[Host], HostFacts]
+    other_facts: Callable[[Host], HostFacts]
     memory_available: Callable[[Host], int | None]
     sample: Callable[[Host, bool], Mapping[str, Json]]
     lock: Callable[[Host, str, str, bool, Callable[[str], None]], AbstractContextManager[Any]]
@@ -118,6 +122,7 @@ class Rank:
     box: Box
     runtime: Runtime
     facts: HostFacts | None = None
+    rest: Future[HostFacts] | None = None
     placement: Placement | None = None
     declared: EngineCommand | None = None
     command: EngineCommand | None = None

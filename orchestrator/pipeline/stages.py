@@ -7,9 +7,10 @@ keep what was finished under the same identity (`serving_identity`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 from orchestrator.deploy.launch import command_line, server_spec
 from orchestrator.deploy.memory import GIB
@@ -24,7 +25,7 @@ from orchestrator.pipeline.claims import base_url, claims_of, declared_argv, loa
 from orchestrator.pipeline.death import find_death
 from orchestrator.pipeline.events import StageMoved
 from orchestrator.pipeline.gating import gate_server, needs_regate, regate_after_sweep
-from orchestrator.pipeline.hostview import HostView
+from orchestrator.pipeline.hostview import HostView, joined
 from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
 from orchestrator.pipeline.telemetry import Telemetry
@@ -55,17 +56,15 @@ class Stage:
 
 def preflight(road: Road) -> StageOutcome:
     """Ask each host what it is and has, and refuse what cannot work before anything is started."""
-    _each(road, _look_at)
+    _look_at_all(road)
     for rank in road.ranks:
         _prepare(road, rank)
     road.image_digest = road.head.runtime.image_digest(_spec(road.head).image)
     _label(road)
-    for rank in road.ranks:
-        if _judge(road, rank).reuses is None:
-            _translate(road, rank)
     found = [(rank, _judge(road, rank)) for rank in road.ranks]
-    _warn_of_hosts(road)
     for rank, verdict in found:
+        if verdict.reuses is None:
+            _translate(road, rank)
         for warning in verdict.warnings:
             road.note(f"{rank.name}: {warning}", is_warning=True)
     road.save(
@@ -122,13 +121,14 @@ def start(road: Road) -> StageOutcome:
     identity = _label(road)
 
     def one(rank: Rank, road: Road) -> None:
-        verdict = _judge(road, rank)
+        verdict = _judge(road, rank)  # again: a pull may have taken minutes, or brought another image
         has_fresh_key = isinstance(road.job.profile.serve.api_key, GeneratedKey)
         if verdict.reuses is not None and not has_fresh_key:
             rank.server, rank.is_reused = verdict.reuses, True
             return
         verdict.raise_for_problems(rank.name)
-        _translate(road, rank)
+        if rank.command is rank.declared:
+            _translate(road, rank)
         for server in verdict.replaces if verdict.reuses is None else (verdict.reuses,):
             _replace(road, rank, server)
         road.cancel.check()
@@ -147,6 +147,7 @@ def ready(road: Road) -> StageOutcome:
     """Wait for the first token from the right model, and say meanwhile what the engine is doing."""
     job, head = road.job, road.head
     server = _server(head)
+    _complete_facts(road)
     url = base_url(road)
     target = road.tools.open_target(url, road.run.served_name, claims_of(job, None), job.api_key)
     road.target = target
@@ -308,8 +309,39 @@ def _warn_of_hosts(road: Road) -> None:
             road.note(f"{road.head.name} and {rank.name} differ: {line}", is_warning=True)
 
 
+def _look_at_all(road: Road) -> None:
+    """Every host's facts, and beside them what its runtime has to say: both are asked over the same connection."""
+    acts: list[Callable[[], object]] = []
+    for rank in road.ranks:
+        acts += [partial(_look_at, rank, road), partial(_ask_runtime, rank, road)]
+    _together(acts)
+
+
 def _look_at(rank: Rank, road: Road) -> None:
-    rank.facts = road.tools.read_facts(rank.box.host)
+    rank.facts = road.tools.quick_facts(rank.box.host)
+    rank.rest = _in_background(partial(road.tools.other_facts, rank.box.host))
+
+
+def _in_background(read: Callable[[], HostFacts]) -> Future[HostFacts]:
+    pool = ThreadPoolExecutor(1, thread_name_prefix="facts")
+    future = pool.submit(read)
+    pool.shutdown(wait=False)
+    return future
+
+
+def _complete_facts(road: Road) -> None:
+    """The facts that were read while the server started; from here on the record has them all."""
+    for rank in road.ranks:
+        if rank.rest is not None:
+            rank.facts = joined(_facts(rank), rank.rest.result())
+    road.save(hosts=tuple(_host_json(rank) for rank in road.ranks))
+    _warn_of_hosts(road)
+
+
+def _ask_runtime(rank: Rank, road: Road) -> None:
+    """Have the runtime's own facts at hand; `_spec_of` and the judgement ask for them again, at no cost."""
+    rank.runtime.facts()
+    rank.runtime.find()
 
 
 def _prepare(road: Road, rank: Rank) -> None:
@@ -409,12 +441,17 @@ def _host_json(rank: Rank) -> dict[str, Json]:
 
 
 def _each(road: Road, act: Callable[[Rank, Road], None]) -> None:
-    """Do it on all ranks at the same time; the first error in rank order is raised once all have ended."""
-    if len(road.ranks) == 1:
-        act(road.head, road)
+    """Do it on all ranks at the same time."""
+    _together([partial(act, rank, road) for rank in road.ranks])
+
+
+def _together(acts: Sequence[Callable[[], object]]) -> None:
+    """All at the same time; the first error in their order is raised once all have ended."""
+    if len(acts) == 1:
+        acts[0]()
         return
-    with ThreadPoolExecutor(len(road.ranks)) as pool:
-        futures = [pool.submit(act, rank, road) for rank in road.ranks]
+    with ThreadPoolExecutor(len(acts)) as pool:
+        futures = [pool.submit(act) for act in acts]
     for future in futures:
         future.result()
 

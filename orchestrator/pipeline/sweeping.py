@@ -12,7 +12,7 @@ from orchestrator.pipeline.events import CellBegan, CellEnded, CellMoved
 from orchestrator.pipeline.road import Road, RunCell
 from orchestrator.records.aside import foreign_cell_files, set_aside
 from orchestrator.records.store import StoredCell
-from orchestrator.sweep.runner import CellProgress, LoadTarget
+from orchestrator.sweep.spec import CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell
 from orchestrator.values import Json, digest
 

@@ -12,6 +12,8 @@ from tests.lab.command import Workplace, finished
 from tests.lab.running import RunningLab
 
 HOST = "spark01"
+IDLE = "trap 'exit 0' TERM; sleep 600 & wait"
+"""A server that never answers, and ends when it is told to."""
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ def test_a_taken_port_is_seen_before_anything_starts(place: Workplace, lab: Runn
 
 
 def test_a_container_of_someone_else_with_our_name_is_left_alone(place: Workplace, lab: RunningLab) -> None:
-    profile = place.write_profile("p", faulty(lab, "sleep 60"))
+    profile = place.write_profile("p", faulty(lab, IDLE))
     lab.docker(HOST, "run", "-d", "--name", "gate0-p", lab.faulty_image, "-c", "sleep 600")
     try:
         ended = place.on_hosts("run", profile)
@@ -175,7 +177,7 @@ def test_a_death_while_loading_is_reported_at_once_with_its_diagnosis(place: Wor
 
 
 def test_a_server_that_never_answers_ends_at_the_deadline(place: Workplace, lab: RunningLab) -> None:
-    profile = place.write_profile("p", faulty(lab, "sleep 600", ready={"timeout_s": 4}))
+    profile = place.write_profile("p", faulty(lab, IDLE, ready={"timeout_s": 4}))
 
     ended = place.on_hosts("run", profile)
 
@@ -188,7 +190,7 @@ def test_a_disk_that_fills_up_while_the_server_starts_says_so_and_stops_it(place
     results.mkdir()
     subprocess.run(("mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(results)), check=True)
     try:
-        profile = place.write_profile("p", faulty(lab, "sleep 600", ready={"timeout_s": 6}))
+        profile = place.write_profile("p", faulty(lab, IDLE, ready={"timeout_s": 6}))
         process = place.start("run", profile, "--on", HOST, "--hosts", str(place.hosts_file))
         assert place.wait_for_stage(process, "ready", attempt=1)
         assert lab.containers(HOST) == ("gate0-p",)

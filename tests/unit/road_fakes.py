@@ -122,6 +122,8 @@ class World:
             open_runtime=lambda _, host: self.runtimes[host.name],
             open_target=self._target,
             read_facts=self._facts,
+            quick_facts=self._facts,
+            other_facts=lambda host: HostFacts(host=host.name, read_at="2026-11-30T06:00:01Z", watchdogs=("earlyoom",)),
             memory_available=lambda _: self.memory[0] if len(self.memory) == 1 else self.memory.pop(0),
             sample=lambda _, has_gpu: {"memory": {"available_bytes": self.memory[0]}},
             lock=self._lock,

@@ -47,6 +47,15 @@ def test_the_whole_road_ends_passed_with_nothing_left(world: World) -> None:
     assert_nothing_left(world)
 
 
+def test_facts_that_decide_nothing_before_the_start_are_in_the_record_all_the_same(world: World) -> None:
+    world.go()
+
+    (host,) = stored(world).run.hosts
+    assert host["before"]["watchdogs"] == ["earlyoom"]
+    assert host["before"]["home"] == "/home/me"
+    assert any(isinstance(e, Notice) and "earlyoom" in e.text for e in world.events)
+
+
 def test_hosts_and_engine_are_sampled_beside_gates_and_sweeps(world: World) -> None:
     world.truth = Truth(counters="both")
     road = world.go()

@@ -113,8 +113,9 @@ def take_road(
     chosen = compose.load_suite(loaded.profile, suite)
     entries = () if loaded.profile.attach else compose.resolve_entries(on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
-    store, cancel, tools = Store(compose.results_root(results)), Cancel(), compose.make_tools(Turns(together=together))
+    store, cancel = Store(compose.results_root(results)), Cancel()
     with compose.open_hosts(entries) as hosts, cancel_on_signals(cancel, printer), LiveView(printer) as view:
+        tools = compose.make_tools(Turns(together=together))
         opened = dict(zip((e.name for e in entries), hosts, strict=True))
         roads = []
         for group in groups:
