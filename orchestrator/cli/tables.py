@@ -28,7 +28,9 @@ def show_points(printer: Printer, points: Sequence[PointRow]) -> None:
         f"{answers} answers*",
     )
     printer.table((*head, "good"), [_line(point) for point in points], right=range(1, 12))
-    printer.answer(f"TTFT, TPOT and E2E are medians; *derived from tok/s, unless {answers} answers really ran")
+    printer.answer(
+        "TTFT, TPOT and E2E are medians; *time for so many answers, derived from tok/s unless they really ran"
+    )
     for point in points:
         for note in point.notes:
             printer.answer(f"note: {_name(point)} at {point.figures.cell.concurrency}: {note}")
@@ -53,6 +55,6 @@ def _line(point: PointRow) -> list[str]:
         seconds(f.ttft_ms.p95),
         number(f.tpot_ms.p50),
         seconds(f.e2e_ms.p50),
-        duration(point.batch_s),
+        f"{duration(point.batch_s)} for {point.batch_answers}",
         f"{f.good}/{f.requests}",
     ]

@@ -37,11 +37,13 @@ def report(*, runs: tuple[str, ...], output: str | None, style: str | None, resu
     for warning in warnings:
         printer.warning(warning)
     rows = [run_row(stored) for stored in good]
+    for warning in (w for row in rows for w in row.warnings):
+        printer.warning(warning)
     style = style or {".md": "md", ".json": "json"}.get(Path(output or "").suffix, "html")
     if style == "html":
         text = page(rows, warnings)
     elif style == "md":
-        text = markdown(rows)
+        text = markdown(rows, warnings)
     else:
         text = json.dumps({"runs": [r.as_json() for r in rows], "warnings": warnings}, indent=1, ensure_ascii=False)
     if output == "-":

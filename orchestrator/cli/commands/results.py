@@ -56,8 +56,8 @@ def show_run(*, run: str, evidence: bool, results: str | None, as_json: bool) ->
     printer = Printer(is_json=as_json)
     stored = Store(results_root(results)).find(run)
     row = run_row(stored)
-    for broken in stored.unreadable_cells():
-        printer.warning(f"{broken.path}: {broken.reason}")
+    for warning in row.warnings:
+        printer.warning(warning)
     _say(printer, row, with_evidence=evidence)
     document = {"run": stored.run.as_json(), **row.as_json()}
     if evidence:
