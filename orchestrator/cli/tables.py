@@ -13,7 +13,6 @@ def show_points(printer: Printer, points: Sequence[PointRow]) -> None:
     """A sweep's table with what is to be said of each point below it; nothing for no points."""
     if not points:
         return
-    answers = points[0].batch_answers
     head = (
         "load",
         "users",
@@ -25,7 +24,7 @@ def show_points(printer: Printer, points: Sequence[PointRow]) -> None:
         "p95",
         "TPOT ms",
         "E2E s",
-        f"{answers} answers*",
+        "batch*",
     )
     printer.table((*head, "good"), [_line(point) for point in points], right=range(1, 12))
     printer.answer(
