@@ -36,7 +36,8 @@ def exchange(channel: paramiko.Channel, stdin: bytes, *, end_s: float) -> Exchan
     """
     stdout, stderr = bytearray(), bytearray()
     helpers = [threading.Thread(target=_drain, args=(channel.recv_stderr, stderr), name="ssh-stderr", daemon=True)]
-    helpers.append(threading.Thread(target=_feed, args=(channel, stdin), name="ssh-stdin", daemon=True))
+    if stdin:
+        helpers.append(threading.Thread(target=_feed, args=(channel, stdin), name="ssh-stdin", daemon=True))
     watch = threading.Timer(max(0.0, end_s - time.monotonic()), hang_up, args=(channel,))
     watch.daemon = True
     watch.start()
@@ -64,6 +65,5 @@ def _drain(receive: Callable[[int], bytes], into: bytearray) -> None:
 
 def _feed(channel: paramiko.Channel, stdin: bytes) -> None:
     with contextlib.suppress(OSError, EOFError):  # a command may end without reading its stdin
-        if stdin:
-            channel.sendall(stdin)
+        channel.sendall(stdin)
         channel.shutdown_write()

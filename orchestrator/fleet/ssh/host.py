@@ -25,6 +25,9 @@ _LATE_S = 3.0
 _OPEN_S = 15.0
 _RUNS_AT_ONCE = 5  # sshd allows ten sessions on a connection (MaxSessions); Docker's streams need the others
 _TIMED_OUT_CODES = (124, 137)
+_NO_STDIN = " </dev/null"
+"""Where there is nothing to send, nothing is sent, not even an end of file: paramiko may put it on the wire after its
+own answer to the host's close of the channel, and OpenSSH then ends the whole connection, with all that runs on it."""
 _SIGNALLED = 255  # what ssh itself reports for a command that a signal ended
 
 
@@ -63,7 +66,7 @@ class SshHost:
         """As `Host.run`; also raises what `connect` raises."""
         words = ("timeout", "-k", str(_KILL_AFTER_S), f"{max(timeout_s, 0.001):.3f}", *argv)
         with self._slots:
-            channel = self._start(shlex.join(words))
+            channel = self._start(shlex.join(words) + ("" if stdin else _NO_STDIN))
             began_s = time.monotonic()
             seen = exchange(channel, stdin, end_s=began_s + timeout_s + _KILL_AFTER_S + _LATE_S)
         elapsed_s = time.monotonic() - began_s
