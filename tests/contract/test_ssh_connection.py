@@ -380,8 +380,8 @@ while chunk := far.recv(65536):
 
 
 def test_a_command_without_stdin_reads_from_nowhere_and_is_sent_nothing(sshd: Sshd) -> None:
-    """An end of file that comes after the channel's close makes OpenSSH end the connection: 7 of 224 readings of a host's
-    facts, about fifty short commands each, broke so while the end of an empty stdin was sent over the channel.
+    """An end of file that comes after the channel's close makes OpenSSH end the connection: 7 of 224 readings of a
+    host's facts, about fifty short commands each, broke so while the end of an empty stdin was sent over the channel.
     """
     host = SshHost(sshd.entry())
     try:
