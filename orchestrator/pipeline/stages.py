@@ -7,30 +7,39 @@ keep what was finished under the same identity (`serving_identity`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 
-from orchestrator.deploy.launch import command_line, server_spec
+from orchestrator.deploy.launch import command_line
 from orchestrator.deploy.memory import GIB
-from orchestrator.deploy.preflight import Preflight, judge
 from orchestrator.deploy.probe import first_token_probe
 from orchestrator.deploy.readiness import WaitProgress, wait_until_ready
-from orchestrator.deploy.runtime import LABEL_DIGEST, LABEL_PROFILE, PullProgress, Server, ServerSpec
-from orchestrator.engines.engine import EngineCommand, Placement
+from orchestrator.deploy.runtime import LABEL_PROFILE, PullProgress, Server
 from orchestrator.errors import Gate0Error, InputError, RuntimeFailure, ServerDied, TargetError
-from orchestrator.fleet.facts import HostFacts, concerns, differences
-from orchestrator.pipeline.claims import base_url, claims_of, declared_argv, load_target, serving_identity
+from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
 from orchestrator.pipeline.death import find_death
 from orchestrator.pipeline.events import StageMoved
 from orchestrator.pipeline.gating import gate_server, needs_regate, regate_after_sweep
-from orchestrator.pipeline.hostview import HostView, joined
+from orchestrator.pipeline.preparing import (
+    command_of,
+    complete_facts,
+    each_rank,
+    facts_of,
+    host_json,
+    judge_rank,
+    label,
+    look_at_all,
+    prepare,
+    server_identity,
+    server_of,
+    spec_of,
+    translate,
+)
 from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
 from orchestrator.pipeline.telemetry import Telemetry
 from orchestrator.profile.model import GeneratedKey
-from orchestrator.values import Json, digest
+from orchestrator.values import Json
 from orchestrator.wire.probe import listed_models, probe
 
 WATCH_PERIOD_S = 2.0
@@ -56,26 +65,26 @@ class Stage:
 
 def preflight(road: Road) -> StageOutcome:
     """Ask each host what it is and has, and refuse what cannot work before anything is started."""
-    _look_at_all(road)
+    look_at_all(road)
     for rank in road.ranks:
-        _prepare(road, rank)
-    road.image_digest = road.head.runtime.image_digest(_spec(road.head).image)
-    _label(road)
-    found = [(rank, _judge(road, rank)) for rank in road.ranks]
+        prepare(road, rank)
+    road.image_digest = road.head.runtime.image_digest(spec_of(road.head).image)
+    label(road)
+    found = [(rank, judge_rank(road, rank)) for rank in road.ranks]
     for rank, verdict in found:
         if verdict.reuses is None:
-            _translate(road, rank)
+            translate(road, rank)
         for warning in verdict.warnings:
             road.note(f"{rank.name}: {warning}", is_warning=True)
     road.save(
-        hosts=tuple(_host_json(rank) for rank in road.ranks),
+        hosts=tuple(host_json(rank) for rank in road.ranks),
         runtime=road.head.runtime.facts().kind,
-        command=tuple(command_line(_spec(rank), road.job.profile.runtime) for rank in road.ranks),
-        added=tuple({"words": list(a.words), "reason": a.reason} for a in _command(road.head).added),
+        command=tuple(command_line(spec_of(rank), road.job.profile.runtime) for rank in road.ranks),
+        added=tuple({"words": list(a.words), "reason": a.reason} for a in command_of(road.head).added),
     )
     for rank, verdict in found:
         verdict.raise_for_problems(rank.name)
-    free = min((f for r in road.ranks if (f := _facts(r).memory_available_bytes) is not None), default=None)
+    free = min((f for r in road.ranks if (f := facts_of(r).memory_available_bytes) is not None), default=None)
     parts = [f"{free / GIB:.1f} GiB available" if free is not None else "host answers", *found[0][1].memory.lines]
     return StageOutcome(detail="; ".join(parts))
 
@@ -91,7 +100,7 @@ def pull(road: Road) -> StageOutcome:
             text = f"{rank.name}: {progress.status}, {progress.layers_done}/{progress.layers} layers"
             road.observer.on(StageMoved(where=road.where, stage="pull", text=text, share=share))
 
-        image = _spec(rank).image
+        image = spec_of(rank).image
         before = rank.runtime.image_digest(image)
         found = rank.runtime.pull(image, profile.pull, show)
         digests[rank.index] = found
@@ -99,7 +108,7 @@ def pull(road: Road) -> StageOutcome:
 
     digests: dict[int, str] = {}
     had: dict[int, bool] = {}
-    _each(road, one)
+    each_rank(road, one)
     if len(set(digests.values())) > 1:
         shown = ", ".join(f"{road.ranks[i].name} {d[:19]}" for i, d in sorted(digests.items()))
         raise RuntimeFailure(
@@ -118,36 +127,36 @@ def pull(road: Road) -> StageOutcome:
 
 def start(road: Road) -> StageOutcome:
     """Start each rank, or find that the same digest runs already; replace only what gate0 owns."""
-    identity = _label(road)
+    identity = label(road)
 
     def one(rank: Rank, road: Road) -> None:
-        verdict = _judge(road, rank)  # again: a pull may have taken minutes, or brought another image
+        verdict = judge_rank(road, rank)  # again: a pull may have taken minutes, or brought another image
         has_fresh_key = isinstance(road.job.profile.serve.api_key, GeneratedKey)
         if verdict.reuses is not None and not has_fresh_key:
             rank.server, rank.is_reused = verdict.reuses, True
             return
         verdict.raise_for_problems(rank.name)
         if rank.command is rank.declared:
-            _translate(road, rank)
+            translate(road, rank)
         for server in verdict.replaces if verdict.reuses is None else (verdict.reuses,):
             _replace(road, rank, server)
         road.cancel.check()
-        rank.server = rank.runtime.start(_spec(rank))
+        rank.server = rank.runtime.start(spec_of(rank))
         started = rank.server
         detail = {"host": rank.name, "server": started.id, "name": started.name, "started_at": started.started_at}
         road.writer.append_event("started", detail)
 
-    _each(road, one)
+    each_rank(road, one)
     reused = all(rank.is_reused for rank in road.ranks)
-    detail = "the same digest runs already" if reused else f"started {_server(road.head).name}"
+    detail = "the same digest runs already" if reused else f"started {server_of(road.head).name}"
     return StageOutcome(detail=detail, output={"server_digest": identity}, is_skipped=reused)
 
 
 def ready(road: Road) -> StageOutcome:
     """Wait for the first token from the right model, and say meanwhile what the engine is doing."""
     job, head = road.job, road.head
-    server = _server(head)
-    _complete_facts(road)
+    server = server_of(head)
+    complete_facts(road)
     url = base_url(road)
     target = road.tools.open_target(url, road.run.served_name, claims_of(job, None), job.api_key)
     road.target = target
@@ -262,18 +271,6 @@ def _serving(road: Road) -> Json:
     return serving_identity(road)
 
 
-def server_identity(road: Road) -> str:
-    """Identity of the running server: what is declared, the image's digest, the words and the environment's names."""
-    return digest(
-        {
-            "declared": road.job.digest,
-            "image": road.image_digest,
-            "argv": declared_argv(road),
-            "env": sorted(road.job.env),
-        }
-    )
-
-
 DEPLOY = (
     Stage(name="preflight", act=preflight, identity=lambda road: {"profile": road.job.digest, "where": road.where}),
     Stage(
@@ -298,162 +295,12 @@ SWEEPS = Stage(
 )
 
 
-def _warn_of_hosts(road: Road) -> None:
-    """What is known to go wrong on such hosts, and what differs between the two that form one engine."""
-    for rank in road.ranks:
-        for concern in concerns(_facts(rank)):
-            hint = f" ({concern.hint})" if concern.hint else ""
-            road.note(f"{rank.name}: {concern.code}: {concern.message}{hint}", is_warning=True)
-    for rank in road.ranks[1:]:
-        for line in differences(_facts(road.head), _facts(rank)):
-            road.note(f"{road.head.name} and {rank.name} differ: {line}", is_warning=True)
-
-
-def _look_at_all(road: Road) -> None:
-    """Every host's facts, and beside them what its runtime has to say: both are asked over the same connection."""
-    acts: list[Callable[[], object]] = []
-    for rank in road.ranks:
-        acts += [partial(_look_at, rank, road), partial(_ask_runtime, rank, road)]
-    _together(acts)
-
-
-def _look_at(rank: Rank, road: Road) -> None:
-    rank.facts = road.tools.quick_facts(rank.box.host)
-    rank.rest = _in_background(partial(road.tools.other_facts, rank.box.host))
-
-
-def _in_background(read: Callable[[], HostFacts]) -> Future[HostFacts]:
-    pool = ThreadPoolExecutor(1, thread_name_prefix="facts")
-    future = pool.submit(read)
-    pool.shutdown(wait=False)
-    return future
-
-
-def _complete_facts(road: Road) -> None:
-    """The facts that were read while the server started; from here on the record has them all."""
-    for rank in road.ranks:
-        if rank.rest is not None:
-            rank.facts = joined(_facts(rank), rank.rest.result())
-    road.save(hosts=tuple(_host_json(rank) for rank in road.ranks))
-    _warn_of_hosts(road)
-
-
-def _ask_runtime(rank: Rank, road: Road) -> None:
-    """Have the runtime's own facts at hand; `_spec_of` and the judgement ask for them again, at no cost."""
-    rank.runtime.facts()
-    rank.runtime.find()
-
-
-def _prepare(road: Road, rank: Rank) -> None:
-    """The rank's spec from the profile alone; `_translate` makes it the host's own before a start."""
-    job, master = road.job, road.ranks[0].box
-    rank.placement = Placement(
-        rank=rank.index,
-        nodes=len(road.ranks),
-        address=rank.box.link_address or rank.box.host.address,
-        master_address=master.link_address or master.host.address,
-    )
-    rank.declared = rank.command = job.engine.command(job.profile, rank.placement)
-    rank.spec = _spec_of(road, rank, rank.declared)
-
-
-def _translate(road: Road, rank: Rank) -> None:
-    """What the profile comes to on this host as it is now (a fraction of what is free, say)."""
-    assert rank.placement is not None
-    facts = _facts(rank)
-    place = replace(rank.placement, total_bytes=facts.memory_total_bytes, free_bytes=facts.memory_available_bytes)
-    rank.command = road.job.engine.command(road.job.profile, place)
-    rank.spec = replace(_spec_of(road, rank, rank.command), labels=_spec(rank).labels)
-
-
-def _spec_of(road: Road, rank: Rank, command: EngineCommand) -> ServerSpec:
-    job = road.job
-    own = {name: value for name, value in command.env.items() if isinstance(value, str)}
-    env = {**own, **job.env}
-    if job.api_key is not None and command.api_key_env is not None:
-        env[command.api_key_env] = job.api_key
-    wants = job.profile.container.gpus
-    has_gpu = rank.runtime.facts().has_gpu
-    if wants == "all" and not has_gpu:
-        raise InputError(
-            f"{rank.name}: the profile asks for `gpus: all`, the host's Docker has no GPU runtime",
-            hint="install nvidia-container-toolkit on the host, or set `container.gpus: auto`",
-        )
-    return server_spec(
-        job.profile,
-        command,
-        rank=rank.index,
-        run_id=road.run.id,
-        digest=job.digest,
-        env=env,
-        gpus=has_gpu and wants != "none",
-        home=_facts(rank).home or "/root",
-    )
-
-
-def _label(road: Road) -> str:
-    """Put the server's identity, as far as it is known now, on each rank's spec."""
-    identity = server_identity(road)
-    for rank in road.ranks:
-        spec = _spec(rank)
-        rank.spec = replace(spec, labels={**spec.labels, LABEL_DIGEST: identity})
-    return identity
-
-
-def _judge(road: Road, rank: Rank) -> Preflight:
-    spec = _spec(rank)
-    ours = rank.runtime.find()
-    same_name = tuple(s for s in rank.runtime.find(name=spec.name) if s.id not in {o.id for o in ours})
-    view = HostView.of(_facts(rank))
-    return judge(road.job.profile, _command(rank), spec, view, (*ours, *same_name), rank.runtime.foreign())
-
-
 def _replace(road: Road, rank: Rank, server: Server) -> None:
     """Remove one of gate0's own servers, its log kept in this run's record."""
     road.note(f"{rank.name}: replaces {server.name} ({server.labels.get(LABEL_PROFILE, 'unknown profile')})")
     road.writer.write_text(f"replaced-{server.name}.log", "\n".join(rank.runtime.log_tail(server.id, 0)) + "\n")
     rank.runtime.stop(server.id)
     rank.runtime.remove(server.id)
-
-
-def _facts(rank: Rank) -> HostFacts:
-    assert rank.facts is not None
-    return rank.facts
-
-
-def _spec(rank: Rank) -> ServerSpec:
-    assert rank.spec is not None
-    return rank.spec
-
-
-def _command(rank: Rank) -> EngineCommand:
-    assert rank.command is not None
-    return rank.command
-
-
-def _server(rank: Rank) -> Server:
-    assert rank.server is not None
-    return rank.server
-
-
-def _host_json(rank: Rank) -> dict[str, Json]:
-    return {"name": rank.name, "address": rank.box.host.address, "rank": rank.index, "before": _facts(rank).as_json()}
-
-
-def _each(road: Road, act: Callable[[Rank, Road], None]) -> None:
-    """Do it on all ranks at the same time."""
-    _together([partial(act, rank, road) for rank in road.ranks])
-
-
-def _together(acts: Sequence[Callable[[], object]]) -> None:
-    """All at the same time; the first error in their order is raised once all have ended."""
-    if len(acts) == 1:
-        acts[0]()
-        return
-    with ThreadPoolExecutor(len(acts)) as pool:
-        futures = [pool.submit(act) for act in acts]
-    for future in futures:
-        future.result()
 
 
 class _Others:
