@@ -74,6 +74,7 @@ def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -
         suite=_suite(attached),
         workloads=compose.load_workloads(attached.workloads, attached.overrides),
         options=Options(is_gated=attached.suite is not None, tools=attached.tools),
+        revision=compose.GitRevision().read(),
     )
     return compose.make_road(job, compose.make_tools(Turns(together=False)), store=store, observer=view, cancel=cancel)
 

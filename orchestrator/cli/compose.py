@@ -44,14 +44,29 @@ def new_run_id(profile_name: str, where: str, digest: str) -> str:
     return f"{stamp}Z-{profile_name}-{hosts}-{digest[:6]}"
 
 
-def git_revision() -> str | None:
-    """The revision of the folder the user works in, `-dirty` when it has changes; None outside a repository."""
-    argv = ("git", "describe", "--always", "--dirty", "--abbrev=12")
-    try:
-        found = subprocess.run(argv, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+class GitRevision:
+    """The revision of the folder the user works in, asked for beside the other work: a big folder takes its time."""
+
+    def __init__(self) -> None:
+        argv = ("git", "describe", "--always", "--dirty", "--abbrev=12")
+        try:
+            self._asked: subprocess.Popen[str] | None = subprocess.Popen(
+                argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+        except OSError:
+            self._asked = None
+
+    def read(self) -> str | None:
+        """`-dirty` when there are changes; None outside a repository, or when git is not there or too slow."""
+        if self._asked is None:
+            return None
+        try:
+            out, _ = self._asked.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._asked.kill()
+            self._asked.communicate()
+            return None
+        return out.strip() or None if self._asked.returncode == 0 else None
 
 
 def load_profile(name: str) -> Loaded:
@@ -77,6 +92,13 @@ def load_workloads(names: Sequence[str], overrides: Sequence[str]) -> tuple[Work
 
     changes = parse_overrides(overrides)
     return tuple(with_overrides(load_workload(name, search=search_path()), changes) for name in names)
+
+
+def no_suite() -> Suite:
+    """For a deploy, which gates nothing: the gates' modules stay unread."""
+    from orchestrator.gating.suite_file import Suite
+
+    return Suite(name="none", items=())
 
 
 def load_suite(profile: Profile, name: str | None = None) -> Suite:
@@ -169,7 +191,6 @@ def make_tools(turns: Turns) -> Tools:
     from orchestrator.engines.registry import load_engines
     from orchestrator.fleet.facts import read_facts
     from orchestrator.fleet.lock import hold
-    from orchestrator.gating.suite import load_gates
     from orchestrator.pipeline.hostview import memory_available, other_facts, quick_facts, sample
     from orchestrator.pipeline.road import Tools
 
@@ -184,7 +205,6 @@ def make_tools(turns: Turns) -> Tools:
         lock=lambda host, run_id, why, force, notice: hold(host, run_id, why, force=force, on_notice=notice),
         cell_runner=open_cell_runner,
         sweep_turn=turns,
-        gates=load_gates(),
         engines=load_engines(),
         clock=time.monotonic,
         sleep=time.sleep,
@@ -201,6 +221,7 @@ def make_job(
     workloads: Sequence[Workload],
     options: Options,
     loaded: Loaded | None = None,
+    revision: str | None = None,
 ) -> Job:
     """Everything fixed before the first stage; secrets are resolved here, and here alone."""
     from orchestrator.engines.registry import get_engine, load_engines
@@ -221,7 +242,7 @@ def make_job(
         api_key=api_key(profile, is_kept=options.keep),
         options=options,
         invocation=("gate0", *sys.argv[1:]),
-        git_revision=git_revision(),
+        git_revision=revision,
         tool_version=__version__,
     )
 

@@ -18,7 +18,6 @@ from orchestrator.engines.engine import Engine, EngineCommand, Placement
 from orchestrator.errors import Gate0Error, StoreError
 from orchestrator.fleet.facts import HostFacts
 from orchestrator.fleet.host import Host
-from orchestrator.gating.gate import Gate
 from orchestrator.gating.suite import Suite
 from orchestrator.pipeline.events import Cancel, Notice, Observer
 from orchestrator.profile.model import Profile
@@ -104,7 +103,6 @@ class Tools:
     lock: Callable[[Host, str, str, bool, Callable[[str], None]], AbstractContextManager[Any]]
     cell_runner: Callable[[], AbstractContextManager[RunCell]]
     sweep_turn: Callable[[], AbstractContextManager[Any]]
-    gates: Mapping[str, Gate]
     engines: Mapping[str, Engine]
     clock: Clock
     sleep: Sleep

@@ -129,7 +129,6 @@ class World:
             lock=self._lock,
             cell_runner=lambda: nullcontext(self._run_cell),
             sweep_turn=nullcontext,
-            gates=load_gates(),
             engines=load_engines(),
             clock=lambda: self.time_s,
             sleep=self._sleep,

@@ -107,10 +107,11 @@ def take_road(
     from orchestrator.records.store import Store
 
     printer = Printer(is_json=as_json, is_quiet=quiet)
+    revision = compose.GitRevision()
     loaded = compose.load_profile(profile)
     names = tuple(workloads) or loaded.profile.workloads
     loads = () if options.deploy_only else compose.load_workloads(names, overrides)
-    chosen = compose.load_suite(loaded.profile, suite)
+    chosen = compose.no_suite() if options.deploy_only else compose.load_suite(loaded.profile, suite)
     entries = () if loaded.profile.attach else compose.resolve_entries(on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
     store, cancel = Store(compose.results_root(results)), Cancel()
@@ -128,6 +129,7 @@ def take_road(
                 workloads=loads,
                 options=options,
                 loaded=loaded,
+                revision=revision.read(),
             )
             road = compose.make_road(job, tools, store=store, observer=view, cancel=cancel, is_resumed=resume)
             roads.append(road)
