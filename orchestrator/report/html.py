@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from orchestrator.report.series import Series, SeriesLine, series_of, without_points
-from orchestrator.report.tables import PointRow, RunRow
+from orchestrator.report.tables import GOOD, PointRow, RunRow
 from orchestrator.report.text import duration, number, seconds
 from orchestrator.report.words import (
     POINT_HEAD,
@@ -115,6 +115,11 @@ def _cell(point: PointRow | None, best: PointRow | None) -> dict[str, Any]:
 
 
 def _verdict_tone(row: RunRow) -> str:
+    """Good only where every verdict is: a gate that may fail and did is no reason to stop, and no tick either."""
     optional = {g.name for g in row.gates if not g.is_required}
-    statuses = {status for gate, status in row.run.gates.items() if gate not in optional}
-    return next((TONES[s] for s in ("fail", "error", "unstable") if s in statuses), "good" if statuses else "soft")
+    required = {status for gate, status in row.run.gates.items() if gate not in optional}
+    if required & {"fail", "error"}:
+        return "bad"
+    if set(row.run.gates.values()) - set(GOOD):
+        return "warn"
+    return "good" if row.run.gates else "soft"

@@ -373,3 +373,24 @@ def test_a_corrupt_gate_file_drops_itself_alone_and_is_a_warning(tmp_path: Path)
     for warning in row.warnings:
         assert warning in page([row])
         assert warning in report([row])
+
+
+@pytest.mark.parametrize(
+    ("gates", "tone"),
+    [
+        ({"coherence": "pass", "tool_call": "skip"}, "good"),
+        ({"coherence": "pass", "tool_call": "fail"}, "warn"),
+        ({"coherence": "unstable", "tool_call": "pass"}, "warn"),
+        ({"coherence": "fail", "tool_call": "pass"}, "bad"),
+        ({"coherence": "error", "tool_call": "pass"}, "bad"),
+        ({}, "soft"),
+    ],
+)
+def test_a_verdict_is_shown_as_good_only_where_every_gate_is(tmp_path: Path, gates: dict[str, str], tone: str) -> None:
+    Store(tmp_path).new_run("a").write_gate(
+        GateRecord(name="tool_call", status=gates.get("tool_call", "skip"), summary="seen", is_required=False)
+    )
+
+    text = page([write(tmp_path, run("a", gates=gates), {1: 31})])
+
+    assert f'<td class="text wrap {tone}">' in text
