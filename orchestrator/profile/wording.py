@@ -8,6 +8,7 @@ which keeps the value found out of the message.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -77,6 +78,10 @@ def unknown_key(key: str, properties: Mapping[str, Mapping[str, Any]]) -> str:
     return f"unknown key; known here: {', '.join(known)}" if known else "unknown key: none is taken here"
 
 
+_USER_INFO = re.compile(r"://[^/\s@]*@")
+"""User and password in a URL: the password has no place in a terminal or a log."""
+
+
 def shown(node: Node | None, schema: Mapping[str, Any]) -> str:
     """The value found, fit for a message: as typed, cut when long, withheld when it may be a secret."""
     if node is None:
@@ -90,7 +95,7 @@ def shown(node: Node | None, schema: Mapping[str, Any]) -> str:
     if node.content is None:
         return "nothing"
     written = node.written if node.is_plain else json.dumps(node.written, ensure_ascii=False)
-    text = str(written)
+    text = _USER_INFO.sub("://***@", str(written))
     return f"`{text}`" if len(text) <= _LONGEST else f"`{text[:_LONGEST]}…`"
 
 
