@@ -45,7 +45,11 @@ class StageStatus(StrEnum):
 
 
 class Failure(StrEnum):
-    """Why a request gave no valid answer. Each is a class of its own in every table."""
+    """Why a request gave no valid answer. Each is a class of its own in every table.
+
+    CUT_REASONING: max_tokens ended it while it still reasoned, there is no answer. CUT: max_tokens ended an answer that
+    the workload wants whole (`must_finish`). Neither is said of a cell that fixes the length (`ignore_eos`).
+    """
 
     CONNECT = "connect"
     HTTP_400 = "http_400"
@@ -57,6 +61,8 @@ class Failure(StrEnum):
     NO_TOKENS = "no_tokens"
     TIMEOUT = "timeout"
     MALFORMED = "malformed"
+    CUT_REASONING = "cut_reasoning"
+    CUT = "cut"
     CANCELLED = "cancelled"
 
 
@@ -94,14 +100,23 @@ class RequestRecord(_Plain):
 
     Attributes:
         repeat, index: 0-based; warm-up requests are not recorded here.
+        phase: `main`, or what came before or after it in the cell (`prime`, `context`, `before`, `after`).
+        lane: Its lane in a mixed cell, empty otherwise.
+        track, turn: 0-based: which session (or agent, or place) it belongs to, and which of its turns it is.
         scheduled_ns: When it was due; for a closed loop the moment its place became free.
+        ready_ns: When it could be sent: due, and with a cap a place was free. `sent_ns - ready_ns` is the client's own
+            lateness, `ready_ns - scheduled_ns` the wait at the cap. None: an older record.
         sent_ns: First byte handed to the kernel. headers_ns: response status line seen.
         first_event_ns: First SSE data event. first_token_ns: first *token* (content, reasoning or tool call).
         last_token_ns, end_ns: Last token; end of the response.
         events: `[t_ns, tokens]` for each event that carried tokens, in order; tokens None when unknown.
         prompt_tok, output_tok, cached_tok, reasoning_tok: The server's count; None: it did not say.
+        asked_output_tok: The limit it was sent with.
         expected_cached_tok: What the workload expects from the cache (0 for fresh prompts); None: no expectation.
+        shared_tok: Tokens at its head that other requests of the cell have too (a swarm's prefix, a session's history).
         nonce: What made this prompt its own.
+        stamp_lag_ns: User-space stamp minus the kernel's receive stamp, for the read with the first token; None: no
+            kernel stamps (TLS, or not Linux).
         server: The server's own timings of this request, as it sent them.
     """
 
@@ -125,11 +140,19 @@ class RequestRecord(_Plain):
     reasoning_tok: int | None = None
     expected_cached_tok: int | None = None
     expected_prompt_tok: int | None = None
+    asked_output_tok: int | None = None
+    shared_tok: int | None = None
     token_source: str = TokenSource.UNKNOWN.value
     finish_reason: str | None = None
     nonce: str | None = None
     keepalives: int = 0
     server: Mapping[str, Json] = field(default_factory=dict)
+    phase: str = "main"
+    lane: str = ""
+    track: int | None = None
+    turn: int = 0
+    ready_ns: int | None = None
+    stamp_lag_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +169,23 @@ class CellRecord(_Plain):
 
     Attributes:
         id: File name, unique in the workload (`closed-p128-o256-c4`).
-        kind: `closed` (c kept in flight) or `batch` (c at once, wait for all).
-        requests_per_repeat: How many requests make one repeat.
+        kind: `closed` (c kept in flight), `batch` (c at once, wait for all), `ingest`, `swarm`, `open`, `overload`,
+            `sessions`, `replay`, `mixed`.
+        variant: Which of its kind's cells: a swarm's `cold`, `primed`, `evicting`, `single`; a mixed cell's `together`
+            or `alone-<lane>`; empty where the kind has one only.
+        concurrency: Users at the same time; agents of a swarm; an open loop's cap, 0 without one.
+        prompt_tok, output_tok: Asked of each request; the mean where lengths are drawn.
+        repeats, repeats_done: Planned, and run. stop_reason: why there are no more: `all`, `tight` (the interval is
+            narrow enough), `budget`, `interrupted`.
+        requests_per_repeat: How many requests of phase `main` make one repeat; 0: as many as fitted in its time.
+        rate_rps, burstiness: Arrivals of an open loop, requests/s and the Gamma shape (1: Poisson).
+        load: All that was asked for, as the workload's file says it, this cell's point of each axis chosen.
+        slo: `{"name", "ttft_s", "tpot_ms", "e2e_s", "share"}`, those that are set.
+        laps: One mapping a repeat: `repeat`, `order` (its place among all laps of the sweep), `started_at`,
+            `server_before` / `server_after` (the engine's counters by our names), `lags_ns`-derived figures, `notes`.
+        server: What the server says of the whole cell beside the client: counter deltas, speculative acceptance,
+            its own TTFT and queue times, and the gap to ours.
+        client_error: `gate0 calibrate`'s figures for this machine at the nearest calibrated concurrency, `{}` without.
         batch_answers: For how many answers the workload wants its batch time.
         digest, serving_digest: Identity of load and serving together, and of the serving alone.
         spans_ns: `[start, end]` of each repeat, first byte sent to last response ended, on the cell's clock.
@@ -155,6 +193,8 @@ class CellRecord(_Plain):
         is_queueing: concurrency exceeds the slots.
         guards: As Guard mappings.
         vantage: Where the load ran from: `local`, `lan`, `tailnet`, `tunnel`.
+        stated: Of a foreign record: figures that its tool gives without raw data, by our name: `{"mean", "p50", …,
+            "unit", "definition"}`; they are shown with their definition and never mixed with ours.
         client: The load generator's own error: `{"cpu_s", "wall_s", "tokens", "loop_lag_ms_p99", …}`.
         definitions: Tags of what the stamps mean, so that others' figures are never mixed in.
     """
@@ -185,6 +225,18 @@ class CellRecord(_Plain):
     endpoint: str = "chat"
     seed: int = 0
     batch_answers: int = 200
+    variant: str = ""
+    rate_rps: float | None = None
+    burstiness: float | None = None
+    prefix_tok: int = 0
+    repeats_done: int = 0
+    stop_reason: str = "all"
+    load: Mapping[str, Json] = field(default_factory=dict)
+    slo: Mapping[str, Json] = field(default_factory=dict)
+    laps: tuple[Mapping[str, Json], ...] = ()
+    server: Mapping[str, Json] = field(default_factory=dict)
+    client_error: Mapping[str, Json] = field(default_factory=dict)
+    stated: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     client: Mapping[str, Json] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
 
@@ -235,6 +287,8 @@ class RunRecord(_Plain):
         gates: Per gate name its status.
         stages: StageRecord mappings, in order.
         duration_s: Wall time as measured over all attempts, never derived.
+        source: Of a foreign record: `{"tool", "version", "file", "note"}`; empty: measured by this program.
+        client_error: `gate0 calibrate`'s figures for the machine the load came from, `{}` when it was never calibrated.
     """
 
     format: str = FORMAT
@@ -277,3 +331,5 @@ class RunRecord(_Plain):
     capabilities: Mapping[str, Json] = field(default_factory=dict)
     memory_returned: Mapping[str, Json] = field(default_factory=dict)
     error: Mapping[str, Json] | None = None
+    source: Mapping[str, Json] = field(default_factory=dict)
+    client_error: Mapping[str, Json] = field(default_factory=dict)
