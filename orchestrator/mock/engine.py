@@ -25,6 +25,7 @@ from orchestrator.mock.settings import Fault, Flavour, MockSettings
 
 LAST_CHUNK = b"0\r\n\r\n"
 ENDED = object()
+TRUTHS_KEPT = 100_000
 
 
 class Wire(Protocol):
@@ -50,6 +51,7 @@ class Stream:
     ask: Ask
     wire: Wire
     fault: Fault | None
+    received_ns: int = 0
     ready_ns: int = 0
     cached_tok: int = 0
     is_gone: bool = False
@@ -68,6 +70,19 @@ class Counters:
     most_running: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A streamed answer as it was. Monotonic ns: the whole request in hand, just before the first and the last event
+    with tokens. `first_tok` tokens came with the first event."""
+
+    received_ns: int
+    first_ns: int
+    last_ns: int
+    events: int
+    output_tok: int
+    first_tok: int
+
+
 class StepEngine:
     """Admits up to `slots` requests and steps them together."""
 
@@ -77,6 +92,7 @@ class StepEngine:
         self.cache = PrefixCache(settings.block_tok)
         self.running: list[Stream] = []
         self.waiting: deque[Stream] = deque()
+        self.truths: deque[Truth] = deque(maxlen=TRUTHS_KEPT)
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._due_s = 0.0
@@ -139,11 +155,14 @@ class StepEngine:
         """One event a step; returning ends the request."""
         ask, settings, fault, write = stream.ask, self.settings, stream.fault, stream.wire.write
         events = stream_events(ask, stream.cached_tok, settings, fault)
+        first_ns = last_ns = 0
         for opening in opening_events(ask, settings):
             write(stamped(opening))
         for number, event in enumerate(events):
             if number == len(events) // 2 and self._strike(stream):
                 return
+            last_ns = monotonic_ns()
+            first_ns = first_ns or last_ns
             write(stamped(event))
             self.counters.output += settings.tokens_per_event
             if number + 1 < len(events):
@@ -151,6 +170,10 @@ class StepEngine:
         for closing in closing_events(ask, stream.cached_tok, settings, fault):
             write(stamped(closing))
         write(LAST_CHUNK)
+        if events:
+            first_tok = min(settings.tokens_per_event, ask.output_tok)
+            seen = Truth(stream.received_ns, first_ns, last_ns, len(events), ask.output_tok, first_tok)
+            self.truths.append(seen)
         stream.wire.finish()
 
     def _unstreamed(self, stream: Stream) -> Iterator[None]:

@@ -121,6 +121,7 @@ class MockConnection(asyncio.Protocol):
             self.reply_json(refusal.status, error_json(refusal.status, refusal.message, settings))
             return
         stream = self._engine.submit(ask, self)
+        stream.received_ns = self._received_ns
         if stream.fault in EARLY_FAULTS:
             stream.is_gone = True
             status = EARLY_FAULTS[stream.fault]
@@ -160,6 +161,11 @@ def control_answer(engine: StepEngine, method: str, path: str, body: bytes) -> b
     if (method, path) == ("GET", "/v1/models"):
         entry = {"id": settings.model, "object": "model", "max_model_len": settings.max_model_len}
         return orjson.dumps({"object": "list", "data": [entry]})
+    if path == "/mock/truth":
+        truths = list(engine.truths)
+        if method == "POST":
+            engine.truths.clear()
+        return orjson.dumps(truths)
     if (method, path) == ("POST", "/tokenize") and settings.has_tokenize:
         return _tokenized(body, settings)
     if is_llama and (method, path) == ("GET", "/props"):
