@@ -33,6 +33,11 @@ class Answer:
         pieces: Body bytes with the stamp of the read that brought them.
         is_whole: The framing says that nothing is missing.
         content_type: As the server named it, lower case.
+        phase, lane, track, turn: Whose request it was (`records.record.RequestRecord`).
+        ready_ns: When it could be sent; None: as soon as it was due.
+        read_lags_ns: User-space stamp minus the kernel's receive stamp, by the user-space stamp of the read (as in
+            `pieces`); empty without kernel stamps. The record keeps that of the read with the first token.
+        stamp_lag_ns: The same, for whoever knows it already.
     """
 
     repeat: int
@@ -47,15 +52,33 @@ class Answer:
     is_whole: bool = False
     transport_failure: Failure | None = None
     transport_error: str | None = None
+    phase: str = "main"
+    lane: str = ""
+    track: int | None = None
+    turn: int = 0
+    ready_ns: int | None = None
+    read_lags_ns: Mapping[int, int] = field(default_factory=dict)
+    stamp_lag_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the workload expects of one request, to be judged by `sweep.guards`."""
+    """What the workload expects of one request, to be judged here (`must_finish`) and by `sweep.guards`.
+
+    Attributes:
+        asked_output_tok: The limit it was sent with.
+        shared_tok: Tokens at its head that other requests of the cell have too.
+        is_length_fixed: The answer shall end at that limit: a finish reason `length` is then no failure.
+        must_finish: An answer that the limit cut is a failure.
+    """
 
     prompt_tok: int | None = None
     cached_tok: int | None = None
     nonce: str | None = None
+    asked_output_tok: int | None = None
+    shared_tok: int | None = None
+    is_length_fixed: bool = True
+    must_finish: bool = False
 
 
 NOTHING_EXPECTED = Expected()
@@ -66,9 +89,15 @@ def request_record(answer: Answer, expected: Expected = NOTHING_EXPECTED) -> Req
     stream = _read_stream(answer)
     reply = assemble(stream.deltas, http_status=answer.status)
     failure, error = _failure(answer, stream, reply)
+    if failure is None:
+        failure, error = _cut(reply, expected)
     source, tokens = _count_tokens(stream, reply)
     carrying = [(t, n) for (t, d), n in zip(stream.timed, tokens, strict=True) if (d.has_token if n is None else n)]
     first_answer_ns = next((t for t, d in stream.timed if d.content or d.tools), None)
+    first_token_ns = carrying[0][0] if carrying else None
+    stamp_lag_ns = answer.stamp_lag_ns
+    if stamp_lag_ns is None and first_token_ns is not None:
+        stamp_lag_ns = answer.read_lags_ns.get(first_token_ns)
     return RequestRecord(
         repeat=answer.repeat,
         index=answer.index,
@@ -76,7 +105,7 @@ def request_record(answer: Answer, expected: Expected = NOTHING_EXPECTED) -> Req
         sent_ns=answer.sent_ns,
         headers_ns=answer.headers_ns,
         first_event_ns=stream.timed[0][0] if stream.timed else None,
-        first_token_ns=carrying[0][0] if carrying else None,
+        first_token_ns=first_token_ns,
         first_answer_ns=first_answer_ns,
         last_token_ns=carrying[-1][0] if carrying else None,
         end_ns=answer.end_ns,
@@ -90,11 +119,19 @@ def request_record(answer: Answer, expected: Expected = NOTHING_EXPECTED) -> Req
         reasoning_tok=reply.usage.reasoning_tok,
         expected_cached_tok=expected.cached_tok,
         expected_prompt_tok=expected.prompt_tok,
+        asked_output_tok=expected.asked_output_tok,
+        shared_tok=expected.shared_tok,
         token_source=source.value,
         finish_reason=reply.finish_reason,
         nonce=expected.nonce,
         keepalives=stream.keepalives,
         server=_server_timings(stream, reply),
+        phase=answer.phase,
+        lane=answer.lane,
+        track=answer.track,
+        turn=answer.turn,
+        ready_ns=answer.ready_ns,
+        stamp_lag_ns=stamp_lag_ns,
     )
 
 
@@ -163,6 +200,16 @@ def _failure(answer: Answer, stream: _Stream, reply: Reply) -> tuple[Failure | N
     if not any(delta.has_token for delta in stream.deltas) and not reply.usage.output_tok:
         return Failure.NO_TOKENS, "the stream ended properly without a single token"
     return None, None
+
+
+def _cut(reply: Reply, expected: Expected) -> tuple[Failure | None, str | None]:
+    """An answer that the limit ended, where the workload does not want it to."""
+    if expected.is_length_fixed or reply.finish_reason != "length":
+        return None, None
+    limit = "its limit" if expected.asked_output_tok is None else f"{expected.asked_output_tok} tokens"
+    if reply.reasoning and not reply.text and not reply.tool_calls:
+        return Failure.CUT_REASONING, f"still reasoning at {limit}: there is no answer"
+    return (Failure.CUT, f"the answer was cut at {limit}") if expected.must_finish else (None, None)
 
 
 def _refused(status: int) -> Failure:
