@@ -113,14 +113,24 @@ class Meter:
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """One request and the raw bytes that answered it; all times monotonic ns."""
+    """One request and the raw bytes that answered it; all times monotonic ns.
+
+    Attributes:
+        ready_ns: When it was free to go; later than `scheduled_ns` where a cap made it wait.
+        kernel_lags_ns: Beside `chunks`, on an audited connection only: how long the bytes had lain in the kernel when
+            the read returned. None where the kernel gave no stamp.
+        response: The answer already taken apart, by a backend that hands out no raw bytes.
+    """
 
     scheduled_ns: int
+    ready_ns: int | None = None
     sent_ns: int | None = None
     end_ns: int | None = None
     end: End | None = None
     error: str | None = None
     chunks: list[Chunk] = field(default_factory=list)
+    kernel_lags_ns: list[int | None] = field(default_factory=list)
+    response: Response | None = None
 
 
 class Connection(asyncio.Protocol):
@@ -284,6 +294,11 @@ def read_response(chunks: Sequence[Chunk]) -> Response:
         pieces=tuple(reader.pieces),
         is_whole=is_whole,
     )
+
+
+def response_of(exchange: Exchange) -> Response:
+    """The answer of an exchange, from whichever backend."""
+    return exchange.response or read_response(exchange.chunks)
 
 
 class _Reader:
