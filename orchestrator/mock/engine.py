@@ -26,6 +26,8 @@ from orchestrator.mock.settings import Fault, Flavour, MockSettings
 LAST_CHUNK = b"0\r\n\r\n"
 ENDED = object()
 TRUTHS_KEPT = 100_000
+SLICE = 8
+"""Streams stepped between two looks at the sockets: who sends during a step is stamped then, not after it."""
 
 
 class Wire(Protocol):
@@ -94,8 +96,9 @@ class StepEngine:
         self.waiting: deque[Stream] = deque()
         self.truths: deque[Truth] = deque(maxlen=TRUTHS_KEPT)
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._due_s = 0.0
+        self._asked: deque[Callable[[], None]] = deque()
 
     def submit(self, ask: Ask, wire: Wire) -> Stream:
         self.counters.requests += 1
@@ -104,6 +107,18 @@ class StepEngine:
         self.waiting.append(stream)
         self._admit()
         return stream
+
+    def soon(self, answer: Callable[[], None]) -> None:
+        """Call it after those before it, with a look at the sockets in between."""
+        self._asked.append(answer)
+        if len(self._asked) == 1:
+            self._loop.call_soon(self._answer_one)
+
+    def _answer_one(self) -> None:
+        answer = self._asked.popleft()
+        if self._asked:
+            self._loop.call_soon(self._answer_one)
+        answer()
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -136,15 +151,19 @@ class StepEngine:
         self.counters.cached += stream.cached_tok
 
     def _step(self) -> None:
-        self._timer = None
-        now = monotonic_ns()
-        running = []
-        for stream in self.running:
+        self._step_from(0, monotonic_ns(), [])
+
+    def _step_from(self, start: int, now: int, going: list[Stream]) -> None:
+        for stream in self.running[start : start + SLICE]:
             if stream.is_gone:
                 continue
             if stream.ready_ns > now or next(stream.steps, ENDED) is not ENDED:
-                running.append(stream)
-        self.running = running
+                going.append(stream)
+        if start + SLICE < len(self.running):
+            self._timer = self._loop.call_soon(self._step_from, start + SLICE, now, going)
+            return
+        self._timer = None
+        self.running = going
         self._admit()
         if self.running and self._timer is None:
             # The schedule is absolute: a late step does not delay the ones after it, a missed one is not made up for.
