@@ -26,13 +26,17 @@ FORMAT = "gate0-record/1"
 
 
 class RunStatus(StrEnum):
-    """How a run stands. RUNNING in a file whose program is gone means it was killed: `--resume` goes on."""
+    """How a run stands. RUNNING in a file whose program is gone means it was killed: `--resume` goes on.
+
+    IMPORTED: what another tool measured, read whole; nothing of ours ran, so nothing passed.
+    """
 
     RUNNING = "running"
     PASSED = "passed"
     GATE_FAILED = "gate_failed"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+    IMPORTED = "imported"
 
 
 class StageStatus(StrEnum):
@@ -192,9 +196,11 @@ class CellRecord(_Plain):
         slots: Parallel requests the server runs at once; None unknown. slots_source: `server`, `declared`, `unknown`.
         is_queueing: concurrency exceeds the slots.
         guards: As Guard mappings.
-        vantage: Where the load ran from: `local`, `lan`, `tailnet`, `tunnel`.
+        vantage: Where the load ran from: `local`, `lan`, `tailnet`, `tunnel`; of a foreign record `unknown`.
+        source: Of a foreign record: `{"tool", "extra"}`, extra being what of its point we have no word for; else empty.
         stated: Of a foreign record: figures that its tool gives without raw data, by our name: `{"mean", "p50", …,
-            "unit", "definition"}`; they are shown with their definition and never mixed with ours.
+            "unit", "definition"}`, a single number as "value"; they are shown with their definition and never mixed
+            with ours.
         client: The load generator's own error: `{"cpu_s", "wall_s", "tokens", "loop_lag_ms_p99", …}`.
         definitions: Tags of what the stamps mean, so that others' figures are never mixed in.
     """
@@ -237,6 +243,7 @@ class CellRecord(_Plain):
     server: Mapping[str, Json] = field(default_factory=dict)
     client_error: Mapping[str, Json] = field(default_factory=dict)
     stated: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    source: Mapping[str, Json] = field(default_factory=dict)
     client: Mapping[str, Json] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
 
@@ -287,7 +294,8 @@ class RunRecord(_Plain):
         gates: Per gate name its status.
         stages: StageRecord mappings, in order.
         duration_s: Wall time as measured over all attempts, never derived.
-        source: Of a foreign record: `{"tool", "version", "file", "note"}`; empty: measured by this program.
+        source: Of a foreign record: `{"tool", "title", "version", "form", "file", "digest", "note", "extra"}`; empty:
+            measured by this program.
         client_error: `gate0 calibrate`'s figures for the machine the load came from, `{}` when it was never calibrated.
     """
 
