@@ -23,7 +23,7 @@ from orchestrator.pipeline.events import Cancel, Notice, Observer
 from orchestrator.profile.model import Profile
 from orchestrator.records.record import GateRecord, RunRecord, StageRecord
 from orchestrator.records.store import RunWriter
-from orchestrator.sweep.outcome import CellOutcome
+from orchestrator.sweep.outcome import Lap
 from orchestrator.sweep.spec import CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell, Workload
 from orchestrator.values import Clock, Json, Secret, Sleep, utc_now
@@ -41,7 +41,11 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the command line asked for beside the profile. `tools`: what it says of them, over the profile."""
+    """What the command line asked for beside the profile.
+
+    `tools`: what it says of them, over the profile. `budget_s`: no repeat of a sweep begins later than this after the
+    sweep began; None: no limit.
+    """
 
     keep: bool = False
     ungated: bool = False
@@ -49,6 +53,7 @@ class Options:
     deploy_only: bool = False
     is_gated: bool = True
     tools: bool | None = None
+    budget_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +90,8 @@ class Job:
         return "+".join(box.host.name for box in self.boxes)
 
 
-RunCell = Callable[[LoadTarget, Cell, Callable[[CellProgress], None], Callable[[], bool]], CellOutcome]
-"""Runs one cell, shows its progress, and asks whether it should stop."""
+RunCell = Callable[[LoadTarget, Cell, int, Callable[[CellProgress], None], Callable[[], bool]], Lap]
+"""Runs one repeat (by its number) of one cell, shows its progress, and asks whether it should stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

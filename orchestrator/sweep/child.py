@@ -10,23 +10,27 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic_ns
 from typing import Any
 
 import orjson
 
-from orchestrator.records.record import Failure
+from orchestrator.records.record import Failure, RequestRecord
 from orchestrator.sweep.body import PATHS, BodyShape, body_bytes
-from orchestrator.sweep.http1 import End, Endpoint, Exchange, endpoint_of, post_bytes, read_response
-from orchestrator.sweep.load import Load, Repeat
-from orchestrator.sweep.spec import CellProgress, LoadSpec
+from orchestrator.sweep.http1 import End, Endpoint, Exchange, Response, endpoint_of, post_bytes, response_of
+from orchestrator.sweep.load import LaneRun, Load, Outcome, Shot, TrackRun
+from orchestrator.sweep.spec import CellProgress, Job, Lane, LoadSpec, Message, Phase
 from orchestrator.sweep.timing import Answer, Expected, request_record
+from orchestrator.wire.parse import read_stream
+from orchestrator.wire.sse import parse_all
 
 PROGRESS_PERIOD_S = 0.2
 ORPHANED = 3
 STDIN = 0
+READY_BYTES = 192 * 1024 * 1024
+"""Bodies made before the clock starts; beyond, a long one is put together when it is due."""
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -39,81 +43,181 @@ FAILURE_OF_END = {
 
 
 class CellLoad:
-    """One cell from spec to records."""
+    """One repeat of a cell from spec to records."""
 
     def __init__(self, spec: LoadSpec, say: Say) -> None:
         self._spec = spec
         self._say = say
         self._endpoint: Endpoint = endpoint_of(spec.base_url)
-        self._load = Load(self._endpoint, request_timeout_s=spec.request_timeout_s)
-        self._repeat = -1
+        self._load = Load(
+            self._endpoint,
+            request_timeout_s=spec.request_timeout_s,
+            backend=spec.backend,
+            audit_every=spec.audit,
+        )
+        self._phase: Phase | None = None
+        self._total = sum(p.requests for p in spec.phases if p.is_recorded)
         self._done_before = self._failed_before = 0
-        self._epoch_ns = monotonic_ns()
+        self._ready_bytes = 0
+        self._index = 0
+        self._epoch_ns = self._phase_ns = monotonic_ns()
         self._loop = asyncio.get_running_loop()
 
     def cancel(self) -> None:
         self._load.cancel()
 
     async def run(self) -> None:
-        """Warm up, run all repeats, say everything."""
+        """All phases, and everything that came of them."""
         self._tick()
-        spec, shape = self._spec, BodyShape(**self._spec.body)  # type: ignore[arg-type]
-        if spec.warmup:
-            short = replace(shape, output_tok=min(shape.output_tok, spec.warmup_output_tok))
-            await self._load.run(self._requests(short, 0, spec.warmup), concurrency=spec.concurrency)
-            self._done_before, self._failed_before = self._load.meter.done, self._load.meter.failed
-            self._load.meter.events = 0
-        self._epoch_ns = monotonic_ns()
-        for repeat in range(spec.repeats):
-            if self._load.is_cancelled:
-                break
-            self._repeat = repeat
-            first = spec.warmup + repeat * spec.requests_per_repeat
-            requests = self._requests(shape, first, spec.requests_per_repeat)
-            self._report(repeat, first, await self._load.run(requests, concurrency=spec.concurrency))
+        try:
+            for phase in self._spec.phases:
+                if phase.pause_s and not self._load.is_cancelled:
+                    await asyncio.sleep(phase.pause_s)
+                if self._load.is_cancelled:
+                    break
+                await self._run_phase(phase)
+        finally:
+            await self._load.close()
         self._say({"progress": self._progress().as_json()})
         self._say({"done": {"is_cancelled": self._load.is_cancelled}})
 
-    def _requests(self, shape: BodyShape, first: int, n: int) -> list[bytes]:
-        spec, path = self._spec, PATHS[shape.endpoint]
-        texts = (f"{spec.nonces[k]} {spec.passages[k % len(spec.passages)]}" for k in range(first, first + n))
-        return [post_bytes(self._endpoint, path, body_bytes(shape, t), api_key=spec.api_key) for t in texts]
+    async def _run_phase(self, phase: Phase) -> None:
+        meter = self._load.meter
+        if not phase.is_recorded:
+            done, failed, events = meter.done, meter.failed, meter.events
+        self._phase = phase
+        lanes = [self._prepared(lane) for lane in phase.lanes]
+        self._phase_ns = monotonic_ns()
+        outcome = await self._load.run_lanes(lanes)
+        if phase.is_recorded:
+            self._report(phase, lanes, outcome)
+        else:
+            self._report_unrecorded(lanes)
+            self._done_before += meter.done - done
+            self._failed_before += meter.failed - failed
+            meter.events = events
 
-    def _report(self, repeat: int, first: int, outcome: Repeat) -> None:
-        spec, epoch_ns = self._spec, self._epoch_ns
-        for index, exchange in enumerate(outcome.exchanges):
-            if exchange.end is None:
-                continue
-            expected = Expected(
-                prompt_tok=spec.expected_prompt_tok,
-                cached_tok=spec.expected_cached_tok,
-                nonce=spec.nonces[first + index],
-            )
-            answer = answer_of(exchange, repeat=repeat, index=index, epoch_ns=epoch_ns)
-            self._say({"request": request_record(answer, expected)})
+    def _prepared(self, lane: Lane) -> LaneRun:
+        shape = BodyShape(**lane.body)  # type: ignore[arg-type]
+        return LaneRun(
+            tracks=[
+                TrackRun(
+                    shots=[self._shot(shape, track.jobs, i) for i in range(len(track.jobs))],
+                    at_ns=round((track.at_s or 0.0) * 1e9),
+                )
+                for track in lane.tracks
+            ],
+            users=lane.users,
+            cap=lane.cap,
+            duration_ns=None if lane.duration_s is None else round(lane.duration_s * 1e9),
+        )
+
+    def _shot(self, shape: BodyShape, jobs: Sequence[Job], turn: int) -> Shot:
+        job, exchange = jobs[turn], Exchange(scheduled_ns=0)
+        think_ns = round(job.think_s * 1e9)
+
+        def build(past: Sequence[Exchange]) -> bytes:
+            return self._request(shape, job, past)
+
+        if job.needs_answers or self._ready_bytes > READY_BYTES:
+            return Shot(exchange=exchange, build=build, think_ns=think_ns)
+        request = build(())
+        self._ready_bytes += len(request)
+        return Shot(exchange=exchange, request=request, think_ns=think_ns)
+
+    def _request(self, shape: BodyShape, job: Job, past: Sequence[Exchange]) -> bytes:
+        messages = [(m.role, self._content(m, past)) for m in job.messages]
+        body = body_bytes(shape, messages, job.output_tok)
+        return post_bytes(self._endpoint, PATHS[shape.endpoint], body, api_key=self._spec.api_key)
+
+    def _content(self, message: Message, past: Sequence[Exchange]) -> str:
+        if message.answer_of is not None:
+            return answer_text(response_of(past[message.answer_of]))
+        texts = self._spec.texts
+        return " ".join(part if isinstance(part, str) else texts[part] for part in message.parts)
+
+    def _report(self, phase: Phase, lanes: Sequence[LaneRun], outcome: Outcome) -> None:
+        epoch_ns = self._epoch_ns
+        for lane, ran in zip(phase.lanes, lanes, strict=True):
+            for track, track_ran in zip(lane.tracks, ran.tracks, strict=True):
+                for turn, (job, shot) in enumerate(zip(track.jobs, track_ran.shots, strict=True)):
+                    if shot.exchange.end is None:
+                        continue
+                    answer = replace(
+                        answer_of(shot.exchange, repeat=self._spec.repeat, index=self._index, epoch_ns=epoch_ns),
+                        phase=phase.name,
+                        lane=lane.name,
+                        track=track.number,
+                        turn=turn,
+                    )
+                    self._say({"request": request_record(answer, self._expected(job))})
+                    self._index += 1
         span = outcome.span_ns
+        lags = outcome.lags_ns
+        stamps = [lag for e in outcome.exchanges for lag in e.kernel_lags_ns if lag is not None]
         self._say(
             {
-                "repeat": {
+                "phase": {
+                    "name": phase.name,
+                    "start_ns": outcome.start_ns - epoch_ns,
                     "span_ns": None if span is None else [span[0] - epoch_ns, span[1] - epoch_ns],
                     "cpu_s": outcome.cpu_s,
-                    "lags_ns": outcome.lags_ns,
+                    "lags_ns": lags,
+                    "stamp_lags_ns": stamps,
+                    "requests": self._index,
+                }
+            }
+        )
+
+    def _expected(self, job: Job) -> Expected:
+        return Expected(
+            prompt_tok=job.expected_prompt_tok,
+            cached_tok=job.expected_cached_tok,
+            nonce=job.nonce,
+            shared_tok=job.shared_tok,
+            asked_output_tok=job.output_tok,
+            is_length_fixed=self._spec.is_length_fixed,
+            must_finish=self._spec.must_finish,
+        )
+
+    def _report_unrecorded(self, lanes: Sequence[LaneRun]) -> None:
+        """What warm-up cost the server: it stands in its counters."""
+        shots = [s for lane in lanes for t in lane.tracks for s in t.shots if s.exchange.end is not None]
+        records: list[RequestRecord] = [
+            request_record(answer_of(s.exchange, repeat=0, index=0, epoch_ns=self._epoch_ns)) for s in shots
+        ]
+        self._say(
+            {
+                "unrecorded": {
+                    "requests": len(records),
+                    "failed": sum(r.failure is not None for r in records),
+                    "prompt_tok": sum(r.prompt_tok or 0 for r in records),
+                    "output_tok": sum(r.output_tok or 0 for r in records),
+                    "cached_tok": sum(r.cached_tok or 0 for r in records),
+                    "is_complete": all(r.prompt_tok is not None and r.output_tok is not None for r in records),
                 }
             }
         )
 
     def _progress(self) -> CellProgress:
-        meter, spec = self._load.meter, self._spec
-        is_warming = self._repeat < 0
+        meter, phase = self._load.meter, self._phase
+        is_unrecorded = phase is not None and not phase.is_recorded
+        now_ns = monotonic_ns()
         return CellProgress(
-            repeat=self._repeat,
-            done=0 if is_warming else meter.done - self._done_before,
-            total=spec.repeats * spec.requests_per_repeat,
+            repeat=self._spec.repeat,
+            phase="warmup" if phase is None else phase.name,
+            done=meter.done - self._done_before,
+            total=phase.requests if phase is not None and is_unrecorded else self._total,
             in_flight=meter.in_flight,
-            failed=meter.failed if is_warming else meter.failed - self._failed_before,
+            failed=meter.failed - self._failed_before,
             events=meter.events,
-            elapsed_s=(monotonic_ns() - self._epoch_ns) / 1e9,
+            elapsed_s=(now_ns - self._phase_ns) / 1e9,
+            share_of_time=self._share_of_time(now_ns),
         )
+
+    def _share_of_time(self, now_ns: int) -> float | None:
+        durations = [lane.duration_s for lane in self._phase.lanes if lane.duration_s] if self._phase else []
+        return min(1.0, (now_ns - self._phase_ns) / 1e9 / max(durations)) if durations else None
 
     def _tick(self) -> None:
         self._say({"progress": self._progress().as_json()})
@@ -122,26 +226,34 @@ class CellLoad:
 
 def answer_of(exchange: Exchange, *, repeat: int, index: int, epoch_ns: int) -> Answer:
     """Take one exchange's framing off and put its times on the cell's clock."""
-    response = read_response(exchange.chunks)
+    response = response_of(exchange)
 
     def on_cell_clock(t_ns: int | None) -> int | None:
         return None if t_ns is None else t_ns - epoch_ns
 
     assert exchange.end is not None
+    lags = {t: lag for (t, _), lag in zip(exchange.chunks, exchange.kernel_lags_ns, strict=False) if lag is not None}
     return Answer(
         repeat=repeat,
         index=index,
         scheduled_ns=exchange.scheduled_ns - epoch_ns,
+        ready_ns=on_cell_clock(exchange.ready_ns),
         sent_ns=on_cell_clock(exchange.sent_ns),
         headers_ns=on_cell_clock(response.headers_ns),
         end_ns=on_cell_clock(exchange.end_ns),
         status=response.status,
         content_type=response.headers.get("content-type", "").lower(),
         pieces=[(t - epoch_ns, piece) for t, piece in response.pieces],
+        read_lags_ns={t - epoch_ns: lag for t, lag in lags.items()},
         is_whole=response.is_whole,
         transport_failure=FAILURE_OF_END.get(exchange.end),
         transport_error=exchange.error,
     )
+
+
+def answer_text(response: Response) -> str:
+    """What the model said, for its next turn; as far as it came."""
+    return read_stream(parse_all(piece for _, piece in response.pieces), http_status=response.status).text
 
 
 async def _main(line: bytes, rest: bytes, say: Say) -> None:
@@ -165,13 +277,15 @@ def _read_line() -> tuple[bytes, bytes]:
 
     Unbuffered: what follows belongs to `_obey`, whose thread must hold no lock when we exit.
     """
-    read = b""
-    while b"\n" not in read:
+    read: list[bytes] = []
+    while True:
         piece = os.read(STDIN, 1 << 20)
         if not piece:
             return b"", b""
-        read += piece
-    line, _, rest = read.partition(b"\n")
+        read.append(piece)
+        if b"\n" in piece:
+            break
+    line, _, rest = b"".join(read).partition(b"\n")
     return line, rest
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from orchestrator.sweep.prompts import Counter
 from orchestrator.values import Json
 from orchestrator.wire.chat import Target
@@ -10,23 +12,26 @@ PROBE_TEXT = "Water finds the lowest place."
 PROBE_TIMEOUT_S = 120.0
 
 
-def token_counter(target: Target, *, endpoint: str = "chat") -> Counter:
+def token_counter(target: Target, *, endpoint: str = "chat", fields: Mapping[str, Json] | None = None) -> Counter:
     """The cheapest way to learn a prompt's length from this server.
 
     With a tokenizer endpoint: its count, and the template's share measured once by a real request's usage. Without one:
     a request of one output token for each question. A server that tells no usage either makes every count None.
+
+    Args:
+        fields: Body fields that stand in every prompt of the load (tools, template arguments): counted with it.
     """
     tokenized = target.count_tokens(PROBE_TEXT)
     if endpoint != "chat":
         return Counter(count=target.count_tokens, is_cheap=tokenized is not None)
-    used = usage_tok(target, PROBE_TEXT)
+    used = usage_tok(target, PROBE_TEXT, fields)
     if used is None:
         return Counter(count=lambda _: None, is_cheap=False)
     if tokenized is None:
         # A one-letter prompt is one token, the rest is the template's.
-        letter = usage_tok(target, "a")
+        letter = usage_tok(target, "a", fields)
         overhead = None if letter is None else max(0, letter - 1)
-        return Counter(count=lambda text: usage_tok(target, text), is_cheap=False, overhead_tok=overhead)
+        return Counter(count=lambda text: usage_tok(target, text, fields), is_cheap=False, overhead_tok=overhead)
     template_tok = used - tokenized
 
     def count(text: str) -> int | None:
@@ -36,7 +41,7 @@ def token_counter(target: Target, *, endpoint: str = "chat") -> Counter:
     return Counter(count=count, is_cheap=True, overhead_tok=max(0, template_tok))
 
 
-def usage_tok(target: Target, text: str) -> int | None:
+def usage_tok(target: Target, text: str, fields: Mapping[str, Json] | None = None) -> int | None:
     """The prompt tokens that a real request with this text is charged."""
-    body: dict[str, Json] = {"messages": [{"role": "user", "content": text}], "max_tokens": 1}
+    body: dict[str, Json] = {"messages": [{"role": "user", "content": text}], "max_tokens": 1, **(fields or {})}
     return target.chat(body, timeout_s=PROBE_TIMEOUT_S).usage.prompt_tok

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.records.record import Guard, RequestRecord
+from orchestrator.sweep.spec import MAIN, LoadTarget
+from orchestrator.sweep.workload import Cell
+from orchestrator.values import Json
 
 PROMPT_SHARE = 0.02
 LAG_SHARE = 0.1
@@ -23,17 +26,14 @@ class GuardInput:
     """A cell as far as its guards need it.
 
     Attributes:
-        output_tok: Asked of each request.
-        is_length_fixed: The workload said `ignore_eos`.
-        cache_unit_tok: The prefix cache's granularity: one unit more than expected is allowed.
-        lag_ms_p99: The load process's own lateness; None: too short to tell.
+        laps: The repeats as `CellRecord.laps` keeps them, `requests` those of all of them and of all phases.
+        lag_ms_p99: The load process's own lateness in the worst repeat; None: too short to tell.
     """
 
+    cell: Cell
+    target: LoadTarget
+    laps: Sequence[Mapping[str, Json]]
     requests: Sequence[RequestRecord]
-    requests_expected: int
-    output_tok: int
-    is_length_fixed: bool
-    cache_unit_tok: int = 16
     lag_ms_p99: float | None = None
 
 
@@ -53,8 +53,14 @@ def _good(cell: GuardInput) -> list[RequestRecord]:
     return [r for r in cell.requests if r.failure is None]
 
 
+def _asked(cell: GuardInput, request: RequestRecord) -> int:
+    return cell.cell.output_tok if request.asked_output_tok is None else request.asked_output_tok
+
+
 def _failures(cell: GuardInput) -> Guard | None:
-    missing = cell.requests_expected - len(cell.requests)
+    main = [r for r in cell.requests if r.phase == MAIN]
+    expected = cell.cell.requests_per_repeat * len(cell.laps) or len(main)
+    missing = expected - len(main)
     counts = Counter(r.failure for r in cell.requests if r.failure is not None)
     if missing > 0:
         counts["not_sent"] = missing
@@ -62,7 +68,7 @@ def _failures(cell: GuardInput) -> Guard | None:
         return None
     listed = ", ".join(f"{name} {n}" for name, n in counts.most_common())
     first = next((r.error for r in cell.requests if r.error), None)
-    message = f"{sum(counts.values())} of {cell.requests_expected} requests failed: {listed}"
+    message = f"{sum(counts.values())} of {expected} requests failed: {listed}"
     return Guard(name="failures", message=f"{message} ({first})" if first else message)
 
 
@@ -85,15 +91,15 @@ def _prompt_length(cell: GuardInput) -> Guard | None:
 
 
 def _output_length(cell: GuardInput) -> Guard | None:
-    if not cell.is_length_fixed:
+    if not cell.cell.is_length_fixed:
         return None
-    off = [r for r in _good(cell) if r.output_tok is not None and r.output_tok != cell.output_tok]
+    off = [r for r in _good(cell) if r.output_tok is not None and r.output_tok != _asked(cell, r)]
     if not off:
         return None
-    worst = max(off, key=lambda r: abs((r.output_tok or 0) - cell.output_tok))
+    worst = max(off, key=lambda r: abs((r.output_tok or 0) - _asked(cell, r)))
     return Guard(
         name="output_length",
-        message=f"{len(off)} answers have another length: asked {cell.output_tok} tokens, "
+        message=f"{len(off)} answers have another length: asked {_asked(cell, worst)} tokens, "
         f"got {worst.output_tok} (finish reason {worst.finish_reason})",
     )
 
@@ -104,7 +110,7 @@ def _cached_tokens(cell: GuardInput) -> Guard | None:
         for r in _good(cell)
         if r.cached_tok is not None
         and r.expected_cached_tok is not None
-        and r.cached_tok > r.expected_cached_tok + cell.cache_unit_tok
+        and r.cached_tok > r.expected_cached_tok + cell.target.cache_unit_tok
     ]
     if not off:
         return None
@@ -112,7 +118,7 @@ def _cached_tokens(cell: GuardInput) -> Guard | None:
     return Guard(
         name="cached_tokens",
         message=f"{len(off)} fresh prompts came from the prefix cache: expected at most {worst.expected_cached_tok} "
-        f"tokens and one unit of {cell.cache_unit_tok}, saw {worst.cached_tok}",
+        f"tokens and one unit of {cell.target.cache_unit_tok}, saw {worst.cached_tok}",
     )
 
 

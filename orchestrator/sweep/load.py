@@ -1,7 +1,12 @@
-"""The timed part: c users against one server, closed loop or all at once.
+"""The timed part: lanes of requests against one server, each sent when its discipline says.
 
 Before the clock starts the bodies are bytes, the connections are open, and the garbage collector is frozen and off.
-After it stops the raw exchanges are handed back; nothing is parsed here.
+After it stops the raw exchanges stand in their shots; nothing is parsed here but the answers that a conversation's next
+turn is made of.
+
+A closed lane has users who go through its tracks one request at a time. An open lane starts each track at its own time
+on one absolute clock: behind schedule it sends late, it never skips and never moves the schedule. With a cap the due
+requests wait in the order they were due, and the record keeps both moments (`scheduled_ns`, `ready_ns`).
 """
 
 from __future__ import annotations
@@ -9,31 +14,69 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from time import monotonic_ns
 
-from orchestrator.sweep.http1 import Connection, End, Endpoint, Exchange, Meter, open_connection
+from orchestrator.sweep.connections import AnyConnection, Connector
+from orchestrator.sweep.http1 import End, Endpoint, Exchange, Meter
 
 LAG_PERIOD_S = 0.02
 CONNECT_TIMEOUT_S = 10.0
+LEAD_NS = 50_000_000
+"""An open lane's connection is taken so long before its request is due."""
+MAX_IDLE_NS = 3_000_000_000
+"""Servers hang up on idle connections, uvicorn after 5 s: an older one may be closed under the request."""
+SPARE = 8
+
+
+@dataclass(slots=True, eq=False)
+class Shot:
+    """One request. `request` None: it is made by `build` from the track's exchanges so far."""
+
+    exchange: Exchange
+    request: bytes | None = None
+    build: Callable[[Sequence[Exchange]], bytes] | None = None
+    think_ns: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class TrackRun:
+    """Shots one after the other; `at_ns` after the start: when the first is due (open lanes)."""
+
+    shots: Sequence[Shot]
+    at_ns: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class LaneRun:
+    """Tracks under one discipline; see `spec.Lane`."""
+
+    tracks: Sequence[TrackRun]
+    users: int | None = None
+    cap: int | None = None
+    duration_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repeat:
-    """One repeat as it happened. `exchanges` in the order of the requests; times monotonic ns.
+class Outcome:
+    """One phase as it happened; times monotonic ns.
 
     Attributes:
         span_ns: First byte sent to last response ended. None when nothing was sent.
         lags_ns: How late this process woke from each of its regular short sleeps: the delay that a stamp may carry.
-        cpu_s: Processor time of this process in the repeat.
+        cpu_s: Processor time of this process in the phase.
+        exchanges: In the order of the lanes' tracks; what was never sent has no `end`.
     """
 
-    exchanges: tuple[Exchange, ...]
+    start_ns: int
     span_ns: tuple[int, int] | None
     lags_ns: tuple[int, ...]
     cpu_s: float
+    exchanges: tuple[Exchange, ...] = ()
 
 
 class Load:
@@ -41,99 +84,318 @@ class Load:
 
     Args:
         request_timeout_s: Each request's own deadline, from its first byte.
+        backend, audit_every: See `connections.Connector`.
     """
 
-    def __init__(self, endpoint: Endpoint, *, request_timeout_s: float, meter: Meter | None = None) -> None:
-        self._endpoint = endpoint
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        request_timeout_s: float,
+        meter: Meter | None = None,
+        backend: str = "own",
+        audit_every: int = 0,
+    ) -> None:
         self._timeout_s = request_timeout_s
-        self._connections: set[Connection] = set()
-        self._is_cancelled = False
         self.meter = meter or Meter()
+        self._connector = Connector(
+            endpoint, self.meter, backend=backend, audit_every=audit_every, timeout_s=CONNECT_TIMEOUT_S
+        )
+        self._pool = _Pool(self._connector)
+        self._waits = _Waits()
 
     def cancel(self) -> None:
         """Stop sending and end what is in flight, now. A later `run` sends nothing."""
-        self._is_cancelled = True
-        for connection in tuple(self._connections):
-            connection.cancel()
+        self._waits.cancel()
+        self._pool.cancel()
 
     @property
     def is_cancelled(self) -> bool:
-        return self._is_cancelled
+        return self._waits.is_cancelled
 
-    async def run(self, requests: Sequence[bytes], *, concurrency: int) -> Repeat:
-        """Keep `concurrency` requests in flight until all are answered; with as many requests as users: a batch.
+    async def close(self) -> None:
+        self._pool.close()
+        await self._connector.close()
 
-        A failed request is an exchange with its `end`; it is not sent again, and its user takes the next one.
+    async def run(self, requests: Sequence[bytes], *, concurrency: int) -> Outcome:
+        """One closed lane: `concurrency` in flight until all are answered; with as many requests as users: a batch."""
+        tracks = [TrackRun(shots=[Shot(exchange=Exchange(scheduled_ns=0), request=r)]) for r in requests]
+        try:
+            return await self.run_lanes([LaneRun(tracks=tracks, users=concurrency)])
+        finally:
+            await self.close()
+
+    async def run_lanes(self, lanes: Sequence[LaneRun]) -> Outcome:
+        """Run all lanes side by side until the last is done.
+
+        A failed request is an exchange with its `end`; it is not sent again, and its track goes on with the next.
         """
-        users = min(concurrency, len(requests))
-        ready = await self._open(users)
-        # What was never sent keeps scheduled_ns 0 and no end: the caller leaves it out.
-        exchanges = [Exchange(scheduled_ns=0) for _ in requests]
-        jobs = iter(zip(requests, exchanges, strict=True))
+        await self._pool.open(sum(_connections(lane) for lane in lanes))
         lag = _LagMeter()
         with _quiet_collector():
             cpu_start = time.process_time()
             lag.start()
             start_ns = monotonic_ns()
             async with asyncio.TaskGroup() as group:
-                for connection in ready:
-                    group.create_task(self._user(jobs, connection, start_ns))
+                for lane in lanes:
+                    run = _LaneRunner(lane, self._pool, self._waits, start_ns, self._timeout_s)
+                    group.create_task(run.open_loop(group) if lane.users is None else run.closed_loop(group))
             lag.stop()
             cpu_s = time.process_time() - cpu_start
-        self._close_all()
-        return Repeat(exchanges=tuple(exchanges), span_ns=_span(exchanges), lags_ns=tuple(lag.lags_ns), cpu_s=cpu_s)
+        exchanges = tuple(s.exchange for lane in lanes for t in lane.tracks for s in t.shots)
+        return Outcome(
+            start_ns=start_ns,
+            span_ns=_span(exchanges),
+            lags_ns=tuple(lag.lags_ns),
+            cpu_s=cpu_s,
+            exchanges=exchanges,
+        )
 
-    async def _open(self, users: int) -> list[Connection | None]:
-        """Connections for all users; None where it failed: that user tries again when its turn comes, on the record."""
 
-        async def one(place: int) -> None:
-            with contextlib.suppress(OSError):
-                found[place] = await self._connect()
+def _connections(lane: LaneRun) -> int:
+    """How many to open before the clock starts."""
+    if lane.users is not None:
+        return min(lane.users, len(lane.tracks))
+    return min(lane.cap or SPARE, len(lane.tracks))
 
-        found: list[Connection | None] = [None] * users
-        async with asyncio.TaskGroup() as group:
-            for place in range(users):
-                group.create_task(one(place))
-        return found
 
-    async def _connect(self) -> Connection:
-        connection = await open_connection(self._endpoint, self.meter, timeout_s=CONNECT_TIMEOUT_S)
-        self._connections.add(connection)
-        return connection
+class _LaneRunner:
+    """One lane while it runs."""
 
-    async def _user(self, jobs: Iterator[tuple[bytes, Exchange]], connection: Connection | None, free_ns: int) -> None:
-        for request, exchange in jobs:
-            if self._is_cancelled:
+    def __init__(self, lane: LaneRun, pool: _Pool, waits: _Waits, start_ns: int, timeout_s: float) -> None:
+        self._lane = lane
+        self._pool = pool
+        self._waits = waits
+        self._start_ns = start_ns
+        self._timeout_s = timeout_s
+        self._end_ns = None if lane.duration_ns is None else start_ns + lane.duration_ns
+        self._gate = None if lane.cap is None else _Gate(lane.cap, waits)
+
+    async def closed_loop(self, group: asyncio.TaskGroup) -> None:
+        tracks = iter(self._lane.tracks)
+        for _ in range(min(self._lane.users or 1, len(self._lane.tracks))):
+            group.create_task(self._user(tracks))
+
+    async def _user(self, tracks: Iterator[TrackRun]) -> None:
+        free_ns = self._start_ns
+        for track in tracks:
+            if self._waits.is_cancelled or self._is_over(free_ns):
                 return
-            exchange.scheduled_ns = free_ns
-            if connection is None or not connection.is_usable:
-                connection = await self._reconnect(connection, exchange)
-            if connection is not None:
-                await connection.start(request, exchange, timeout_s=self._timeout_s)
-            free_ns = exchange.end_ns or monotonic_ns()
+            free_ns = await self._track(track, free_ns)
 
-    async def _reconnect(self, old: Connection | None, exchange: Exchange) -> Connection | None:
-        """A new connection; None, and a CONNECT failure in `exchange`, when there is none to be had."""
-        if old is not None:
-            self._connections.discard(old)
+    async def open_loop(self, group: asyncio.TaskGroup) -> None:
+        for track in sorted(self._lane.tracks, key=lambda t: t.at_ns):
+            due_ns = self._start_ns + track.at_ns
+            await self._waits.until(due_ns - LEAD_NS)
+            if self._waits.is_cancelled or self._is_over(due_ns):
+                return
+            group.create_task(self._start(track, due_ns))
+
+    async def _start(self, track: TrackRun, due_ns: int) -> None:
+        # Without a cap the connection is there before the request is due; with one, the place decides.
+        held = await self._pool.take() if self._gate is None else None
+        await self._waits.until(due_ns)
+        await self._track(track, due_ns, held)
+
+    async def _track(self, track: TrackRun, due_ns: int, held: AnyConnection | None = None) -> int:
+        """All shots of a track; returns when it was free again."""
+        past: list[Exchange] = []
+        for shot in track.shots:
+            if shot.think_ns:
+                due_ns += shot.think_ns
+                if self._is_over(due_ns):
+                    break
+                await self._waits.until(due_ns)
+            if self._waits.is_cancelled:
+                break
+            exchange = shot.exchange
+            exchange.scheduled_ns = exchange.ready_ns = due_ns
+            request = shot.request if shot.build is None else shot.build(past)
+            assert request is not None
+            await self._fire(request, exchange, held)
+            held = None
+            past.append(exchange)
+            due_ns = exchange.end_ns or monotonic_ns()
+        if held is not None:
+            self._pool.give_back(held)
+        return due_ns
+
+    async def _fire(self, request: bytes, exchange: Exchange, held: AnyConnection | None) -> None:
+        if self._gate is not None and await self._gate.enter():
+            exchange.ready_ns = monotonic_ns()
         try:
-            connection = await self._connect()
+            if self._waits.is_cancelled:
+                return
+            connection = held if held is not None and held.is_usable else self._pool.take_ready()
+            if connection is None:
+                connection = await self._pool.connect_for(exchange)
+            if connection is None:
+                return
+            if self._pool.is_cancelled:
+                self._pool.give_back(connection)
+                return
+            await connection.start(request, exchange, timeout_s=self._timeout_s)
+            self._pool.give_back(connection)
+        finally:
+            if self._gate is not None:
+                self._gate.leave()
+
+    def _is_over(self, due_ns: int) -> bool:
+        return self._end_ns is not None and due_ns >= self._end_ns
+
+
+class _Pool:
+    """Open connections, the last used on top."""
+
+    def __init__(self, connector: Connector) -> None:
+        self.is_cancelled = False
+        self._connector = connector
+        self._all: set[AnyConnection] = set()
+        self._free: list[tuple[AnyConnection, int]] = []
+
+    async def open(self, n: int) -> None:
+        """Have `n` fresh connections; where one fails, its request tries again when its turn comes, on the record."""
+
+        async def one() -> None:
+            with contextlib.suppress(OSError):
+                self.give_back(await self._connect())
+
+        self._drop_idle()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(0, n - len(self._free))):
+                group.create_task(one())
+
+    async def take(self) -> AnyConnection | None:
+        """A fresh one; None when there is none to be had."""
+        if (ready := self.take_ready()) is not None:
+            return ready
+        try:
+            return await self._connect()
+        except OSError:
+            return None
+
+    def take_ready(self) -> AnyConnection | None:
+        """One that is open and was not idle for long; None: there is none."""
+        oldest_ns = monotonic_ns() - MAX_IDLE_NS
+        while self._free:
+            connection, since_ns = self._free.pop()
+            if connection.is_usable and since_ns > oldest_ns:
+                return connection
+            self._drop(connection)
+        return None
+
+    async def connect_for(self, exchange: Exchange) -> AnyConnection | None:
+        """A new one; None, and a CONNECT failure in `exchange`, when there is none to be had."""
+        try:
+            return await self._connect()
         except OSError as exc:  # TimeoutError is one
             exchange.end, exchange.end_ns = End.CONNECT, monotonic_ns()
-            exchange.error = str(exc) or f"no connection within {CONNECT_TIMEOUT_S:.0f} s"
-            self.meter.done += 1
-            self.meter.failed += 1
+            exchange.error = _words(exc)
+            self._connector.meter.done += 1
+            self._connector.meter.failed += 1
             return None
-        if self._is_cancelled:
+
+    def give_back(self, connection: AnyConnection) -> None:
+        if connection.is_usable:
+            self._free.append((connection, monotonic_ns()))
+        else:
+            self._drop(connection)
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        for connection in tuple(self._all):
+            connection.cancel()
+
+    def close(self) -> None:
+        for connection in self._all:
             connection.close()
-            exchange.end, exchange.end_ns = End.CANCELLED, monotonic_ns()
-            return None
+        self._all.clear()
+        self._free.clear()
+
+    async def _connect(self) -> AnyConnection:
+        connection = await self._connector.open()
+        self._all.add(connection)
         return connection
 
-    def _close_all(self) -> None:
-        for connection in self._connections:
-            connection.close()
-        self._connections.clear()
+    def _drop_idle(self) -> None:
+        free, oldest_ns = self._free, monotonic_ns() - MAX_IDLE_NS
+        self._free = [(c, t) for c, t in free if c.is_usable and t > oldest_ns]
+        kept = {id(c) for c, _ in self._free}
+        for connection, _ in free:
+            if id(connection) not in kept:
+                self._drop(connection)
+
+    def _drop(self, connection: AnyConnection) -> None:
+        self._all.discard(connection)
+        connection.close()
+
+
+@dataclass(slots=True, eq=False)
+class _Waits:
+    """Everything that sleeps, so that a cancel can wake it."""
+
+    futures: set[asyncio.Future[None]] = field(default_factory=set)
+    is_cancelled: bool = False
+
+    async def until(self, due_ns: int) -> None:
+        """Return at `due_ns`, never before it, or at once when cancelled."""
+        loop = asyncio.get_running_loop()
+        while not self.is_cancelled and (left_ns := due_ns - monotonic_ns()) > 0:
+            future = loop.create_future()
+            handle = loop.call_later(left_ns / 1e9, _resolve, future)
+            await self.wait(future)
+            handle.cancel()
+
+    async def wait(self, future: asyncio.Future[None]) -> None:
+        self.futures.add(future)
+        try:
+            await future
+        finally:
+            self.futures.discard(future)
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        for future in tuple(self.futures):
+            _resolve(future)
+
+
+class _Gate:
+    """At most `cap` inside; the others wait in the order they came."""
+
+    def __init__(self, cap: int, waits: _Waits) -> None:
+        self._free = cap
+        self._waits = waits
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self) -> bool:
+        """True when it had to wait."""
+        if self._free > 0 and not self._queue:
+            self._free -= 1
+            return False
+        future = asyncio.get_running_loop().create_future()
+        self._queue.append(future)
+        await self._waits.wait(future)
+        return True
+
+    def leave(self) -> None:
+        while self._queue:
+            future = self._queue.popleft()
+            if not future.done():
+                future.set_result(None)
+                return
+        self._free += 1
+
+
+def _words(exc: OSError) -> str:
+    """The system's own words: each backend wraps them in other ones."""
+    if isinstance(exc, ConnectionError) and exc.errno is not None:
+        return os.strerror(exc.errno)
+    return str(exc) or f"no connection within {CONNECT_TIMEOUT_S:.0f} s"
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 class _LagMeter:

@@ -16,7 +16,6 @@ from itertools import islice
 
 from orchestrator.errors import InputError, TargetError
 from orchestrator.sweep.passages import FILLERS, NONCE_WORDS, corpus
-from orchestrator.sweep.workload import Cell
 
 Count = Callable[[str], int | None]
 """The whole prompt's tokens, template included, when the user's text is this; None: the server cannot tell."""
@@ -45,22 +44,19 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellPrompts:
-    """The texts of one cell, in the order they are sent: request k is `nonces[k]` before `passages[k % n]`.
+class Fresh:
+    """A prompt that no cache has seen: `<nonce> <text>`.
 
-    `prompt_tok` is what the fit came to, None when the server tells no lengths.
+    `prompt_tok` is what it comes to, template included; None when the server tells no lengths.
     """
 
-    passages: tuple[str, ...]
-    nonces: tuple[str, ...]
+    nonce: str
+    text: str
     prompt_tok: int | None
-
-    def text(self, k: int) -> str:
-        return f"{self.nonces[k]} {self.passages[k % len(self.passages)]}"
 
 
 class PromptBook:
-    """Fits passages once per length, draws fresh nonces for every cell.
+    """Fits passages once per length, draws a fresh nonce for every prompt.
 
     Args:
         seed: Chooses the passages: the same seed and server give the same ones.
@@ -71,24 +67,59 @@ class PromptBook:
         self._counter = counter
         self._seed = seed
         self._rng = rng or random.SystemRandom()
-        self._fitted: dict[int, tuple[_Fit, ...]] = {}
+        self._fitted: dict[tuple[int, int], tuple[_Fit, ...]] = {}
+        self._turns: dict[tuple[int, int], int] = {}
+        self._tails: dict[int, str] = {}
 
-    def for_cell(self, cell: Cell, *, warmup: int = 0) -> CellPrompts:
-        """Prompts for `warmup` requests and then all repeats of the cell.
+    @property
+    def is_cheap(self) -> bool:
+        """Asking for a length is a tokenizer's work, not a prefill."""
+        return self._counter.is_cheap
+
+    @property
+    def overhead_tok(self) -> int | None:
+        """Tokens of the template around one user message."""
+        return self._counter.overhead_tok
+
+    def count(self, text: str) -> int | None:
+        """The whole prompt's tokens when the user's text is this; None: the server cannot tell."""
+        return self._counter.count(text)
+
+    def nonce(self) -> str:
+        """Six words that no one has sent before; its number of tokens may vary by a few."""
+        return draw_nonce(self._rng)
+
+    def fresh(self, tok: int, *, variety: int | None = None) -> Fresh:
+        """A prompt of `tok` tokens, template included. `variety`: so many different passages of this length take turns.
 
         Raises:
             InputError: The length asked for is less than template and nonce take.
             TargetError: The server's counts make no sense.
         """
-        if cell.prompt_tok not in self._fitted:
-            self._fitted[cell.prompt_tok] = self._fit_all(cell.prompt_tok)
-        fits = self._fitted[cell.prompt_tok]
-        needed = warmup + cell.requests_per_repeat * cell.workload.repeats
-        nonces = tuple(self._nonce(fits[k % len(fits)]) for k in range(needed))
-        return CellPrompts(passages=tuple(f.text for f in fits), nonces=nonces, prompt_tok=fits[0].prompt_tok)
+        key = (tok, variety or (8 if self._counter.is_cheap else 2))
+        if key not in self._fitted:
+            self._fitted[key] = self._fit_all(*key)
+        fits = self._fitted[key]
+        turn = self._turns.get(key, 0)
+        self._turns[key] = turn + 1
+        fit = fits[turn % len(fits)]
+        return Fresh(nonce=self._nonce(fit), text=fit.text, prompt_tok=fit.prompt_tok)
 
-    def _fit_all(self, prompt_tok: int) -> tuple[_Fit, ...]:
-        variety = 8 if self._counter.is_cheap else 2
+    def tail(self, tok: int) -> str:
+        """Text that makes a prompt `tok` tokens longer when it is put behind it (fitted behind a nonce).
+
+        Raises:
+            TargetError: The server's counts make no sense.
+        """
+        if tok not in self._tails:
+            words, nonce = corpus(), self._typical_nonce()
+            start = random.Random(f"{self._seed}/tail/{tok}").randrange(len(words))
+            base = self._counter.count(nonce)
+            goal = tok if base is None else base + tok
+            self._tails[tok] = fit_passage(self._counter.count, goal, nonce=nonce, words=words[start:] + words[:start])
+        return self._tails[tok]
+
+    def _fit_all(self, prompt_tok: int, variety: int) -> tuple[_Fit, ...]:
         rng = random.Random(f"{self._seed}/{prompt_tok}")
         words = corpus()
         starts = [rng.randrange(len(words)) for _ in range(variety)]

@@ -1,20 +1,24 @@
-"""Run a cell: fit its prompts, start the load process, follow it, judge what it brought."""
+"""Run a cell, repeat by repeat: write its script, start the load process, follow it, judge what it brought."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
+from orchestrator.sweep.body import BodyShape, prompt_fields
 from orchestrator.sweep.counting import token_counter
-from orchestrator.sweep.outcome import CellOutcome, Heard, cell_outcome
+from orchestrator.sweep.outcome import CellOutcome, Heard, Lap, cell_outcome
 from orchestrator.sweep.process import LoadFailed, LoadProcess
-from orchestrator.sweep.prompts import CellPrompts, Counter, PromptBook
+from orchestrator.sweep.prompts import PromptBook
+from orchestrator.sweep.scripts import Script, script_of
+from orchestrator.sweep.scripts.script import body_of
 from orchestrator.sweep.spec import CellProgress, LoadSpec, LoadTarget
-from orchestrator.sweep.workload import Cell
-from orchestrator.values import utc_now
+from orchestrator.sweep.truth import Counters, read_counters
+from orchestrator.sweep.workload import Cell, Workload
+from orchestrator.values import Json, digest, utc_now
 from orchestrator.wire.chat import Claims
 from orchestrator.wire.target import HttpTarget
 
@@ -22,12 +26,19 @@ __all__ = [
     "CellOutcome",
     "CellProgress",
     "CellRunner",
+    "Lap",
     "LoadFailed",
     "LoadProcess",
     "LoadTarget",
     "load_spec",
     "run_cell",
 ]
+
+SETTLE_S = 1.5
+SETTLE_POLL_S = 0.05
+AUDIT_EVERY = 8
+AUDIT_BELOW = 8
+"""Up to so many users each connection reads kernel stamps: one in eight would be none."""
 
 
 def _never() -> bool:
@@ -38,43 +49,8 @@ def _ignore(progress: CellProgress) -> None:
     pass
 
 
-def run_cell(
-    target: LoadTarget,
-    cell: Cell,
-    *,
-    prompts: CellPrompts | None = None,
-    on_progress: Callable[[CellProgress], None] = _ignore,
-    is_cancelled: Callable[[], bool] = _never,
-) -> CellOutcome:
-    """Run one cell to its end, or until `is_cancelled` says so (then its status is `cancelled`).
-
-    Args:
-        prompts: None: fitted here, by asking the server (see `CellRunner`, which keeps the fits from cell to cell).
-        on_progress: Called about five times a second, from this thread.
-
-    Raises:
-        InputError: The prompt length asked for is less than the chat template takes.
-        LoadFailed: The load process died or hung.
-    """
-    started_at, start_s = utc_now(), time.monotonic()
-    if prompts is None:
-        with CellRunner() as runner:
-            fitted = runner.fit(target, cell)
-        target, prompts = fitted.target, fitted.prompts
-    spec = load_spec(target, cell, prompts)
-    heard = Heard()
-    with LoadProcess(spec) as process:
-        for message in process.messages(is_cancelled):
-            heard.take(message, on_progress)
-    return cell_outcome(target, cell, heard, started_at=started_at, duration_s=time.monotonic() - start_s)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """A cell's prompts, and the target with what was learned of its template."""
-
-    target: LoadTarget
-    prompts: CellPrompts
+class FitCancelled(Exception):
+    """Cancelled while prompts were being fitted; never leaves this module."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,22 +58,28 @@ class _Asked:
     """A server that was asked how it counts."""
 
     control: HttpTarget
-    counter: Counter
     book: PromptBook
 
 
 class CellRunner:
-    """`run_cell` for many cells: a server is asked for each prompt length once.
+    """Runs repeats of many cells against a server that is asked for each prompt length once.
 
-    Use one for each sweep: `with CellRunner() as runner: runner(target, cell, on_progress, is_cancelled)`.
+    Use one for each sweep: `with CellRunner() as runner: lap = runner(target, cell, repeat, …)`.
 
     Args:
         rng: Source of the nonces; the default is never the same twice.
+        backend: `own` or `aiohttp`.
+        book: Prompts from here instead: the server is asked for no lengths.
     """
 
-    def __init__(self, *, rng: random.Random | None = None) -> None:
+    def __init__(
+        self, *, rng: random.Random | None = None, backend: str = "own", book: PromptBook | None = None
+    ) -> None:
         self._rng = rng
-        self._asked: dict[tuple[str, str, str, int], _Asked] = {}
+        self._book = book
+        self._backend = backend
+        self._asked: dict[str, _Asked] = {}
+        self._is_cancelled: Callable[[], bool] = _never
 
     def __enter__(self) -> Self:
         return self
@@ -111,64 +93,126 @@ class CellRunner:
         self,
         target: LoadTarget,
         cell: Cell,
+        repeat: int = 0,
         on_progress: Callable[[CellProgress], None] = _ignore,
         is_cancelled: Callable[[], bool] = _never,
-    ) -> CellOutcome:
-        """As `run_cell`."""
-        fitted = self.fit(target, cell)
-        return run_cell(fitted.target, cell, prompts=fitted.prompts, on_progress=on_progress, is_cancelled=is_cancelled)
+    ) -> Lap:
+        """One repeat to its end, or until `is_cancelled` says so (the lap then says it was).
 
-    def fit(self, target: LoadTarget, cell: Cell) -> Fitted:
-        """Fit passages to the cell's length (once), draw its nonces (each time), learn the template's length.
+        Args:
+            on_progress: Called about five times a second, from this thread.
 
         Raises:
             InputError: The prompt length asked for is less than the chat template takes.
+            LoadFailed: The load process died or hung.
         """
+        self._is_cancelled = is_cancelled
+        started_at, start_s = utc_now(), time.monotonic()
+        try:
+            fitted, script = self.script(target, cell, repeat)
+        except FitCancelled:
+            return Lap.cancelled(repeat, started_at=started_at)
+        control = self._ask(fitted, cell).control
+        heard, spec = Heard(), load_spec(fitted, cell, script, repeat=repeat, backend=self._backend)
+        before = read_counters(control, fitted.metrics)
+        with LoadProcess(spec) as process:
+            for message in process.messages(is_cancelled):
+                heard.take(message, on_progress)
+        after = self._settled(control, fitted.metrics, before, heard)
+        return heard.lap(
+            repeat,
+            started_at=started_at,
+            duration_s=time.monotonic() - start_s,
+            before=before,
+            after=after,
+            template_overhead_tok=fitted.template_overhead_tok,
+        )
+
+    def script(self, target: LoadTarget, cell: Cell, repeat: int) -> tuple[LoadTarget, Script]:
+        """The repeat's script, and the target with what was learned of its template."""
+        asked = self._ask(target, cell)
+        if target.template_overhead_tok is None:
+            target = replace(target, template_overhead_tok=asked.book.overhead_tok)
+        return target, script_of(cell, asked.book, target, repeat)
+
+    def _ask(self, target: LoadTarget, cell: Cell) -> _Asked:
         w = cell.workload
-        key = (target.base_url, target.model, w.endpoint, w.seed)
+        shape = BodyShape(**body_of(cell, target))  # type: ignore[arg-type]
+        fields: Mapping[str, Json] = {**prompt_fields(shape), **_of_template(w.extra_body)}
+        key = digest([target.base_url, target.model, w.endpoint, w.seed, dict(fields)])
         if key not in self._asked:
             control = HttpTarget(target.base_url, target.model, Claims(engine="endpoint"), api_key=target.api_key)
-            counter = token_counter(control, endpoint=w.endpoint)
-            self._asked[key] = _Asked(
-                control=control, counter=counter, book=PromptBook(counter, seed=w.seed, rng=self._rng)
-            )
-        asked = self._asked[key]
-        prompts = asked.book.for_cell(cell, warmup=w.warmup)
-        if target.template_overhead_tok is None:
-            target = replace(target, template_overhead_tok=asked.counter.overhead_tok)
-        return Fitted(target=target, prompts=prompts)
+            self._asked[key] = _Asked(control=control, book=self._book or self._new_book(control, w, fields))
+        return self._asked[key]
+
+    def _new_book(self, control: HttpTarget, w: Workload, fields: Mapping[str, Json]) -> PromptBook:
+        counter = token_counter(control, endpoint=w.endpoint, fields=fields)
+        return PromptBook(replace(counter, count=self._stoppable(counter.count)), seed=w.seed, rng=self._rng)
+
+    def _stoppable(self, count: Callable[[str], int | None]) -> Callable[[str], int | None]:
+        def asked(text: str) -> int | None:
+            if self._is_cancelled():
+                raise FitCancelled
+            return count(text)
+
+        return asked
+
+    def _settled(
+        self, control: HttpTarget, names: Mapping[str, str], before: Counters | None, heard: Heard
+    ) -> Counters | None:
+        """The counters once they have caught up with what was answered: engines update them after the last byte."""
+        found = read_counters(control, names)
+        deadline_s = time.monotonic() + SETTLE_S
+        while before is not None and found is not None and time.monotonic() < deadline_s:
+            told = found.get("output_tok", 0.0) - before.get("output_tok", 0.0)
+            if "output_tok" not in found or told >= heard.output_tok:
+                break
+            time.sleep(SETTLE_POLL_S)
+            found = read_counters(control, names)
+        return found
 
 
-def load_spec(target: LoadTarget, cell: Cell, prompts: CellPrompts) -> LoadSpec:
+def run_cell(
+    target: LoadTarget,
+    cell: Cell,
+    *,
+    on_progress: Callable[[CellProgress], None] = _ignore,
+    is_cancelled: Callable[[], bool] = _never,
+    book: PromptBook | None = None,
+    backend: str = "own",
+) -> CellOutcome:
+    """All repeats of one cell, one after the other; cancelled, it has those that were finished and status `cancelled`.
+
+    Raises:
+        InputError: The prompt length asked for is less than the chat template takes.
+        LoadFailed: The load process died or hung.
+    """
+    laps: list[Lap] = []
+    with CellRunner(book=book, backend=backend) as runner:
+        for repeat in range(cell.workload.repeats):
+            laps.append(runner(target, cell, repeat, on_progress, is_cancelled))
+            if laps[-1].is_cancelled:
+                break
+    return cell_outcome(target, cell, laps)
+
+
+def load_spec(target: LoadTarget, cell: Cell, script: Script, *, repeat: int = 0, backend: str = "own") -> LoadSpec:
     """What the load process needs to know."""
     w = cell.workload
     return LoadSpec(
         base_url=target.base_url,
         api_key=target.api_key,
-        body={
-            "endpoint": w.endpoint,
-            "model": target.model,
-            "output_tok": cell.output_tok,
-            "temperature": w.temperature,
-            "ignore_eos": w.ignore_eos,
-            "length_fields": dict(target.length_fields),
-            "stream_fields": dict(target.stream_fields),
-            "extra": dict(w.extra_body),
-        },
-        concurrency=cell.concurrency,
-        repeats=w.repeats,
-        requests_per_repeat=cell.requests_per_repeat,
+        phases=script.phases,
+        texts=script.texts,
+        repeat=repeat,
         request_timeout_s=w.request_timeout_s,
-        passages=prompts.passages,
-        nonces=prompts.nonces,
-        warmup=w.warmup,
-        expected_prompt_tok=cell.prompt_tok,
-        expected_cached_tok=expected_cached_tok(target),
+        is_length_fixed=cell.is_length_fixed,
+        must_finish=w.must_finish,
+        audit=1 if 0 < cell.concurrency < AUDIT_BELOW else AUDIT_EVERY,
+        backend=backend,
     )
 
 
-def expected_cached_tok(target: LoadTarget) -> int | None:
-    """Cached tokens a fresh prompt may show: the template before the nonce, in whole cache units."""
-    if target.template_overhead_tok is None:
-        return None
-    return target.template_overhead_tok // target.cache_unit_tok * target.cache_unit_tok
+def _of_template(extra: Mapping[str, Json]) -> dict[str, Json]:
+    """The workload's own fields that change the prompt."""
+    return {k: v for k, v in extra.items() if k in {"chat_template_kwargs", "tools", "reasoning_effort"}}

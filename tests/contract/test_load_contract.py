@@ -9,6 +9,7 @@ import asyncio
 import datetime
 import ipaddress
 import os
+import random
 import re
 import signal
 import socket
@@ -31,8 +32,9 @@ from orchestrator.mock.settings import Fault, Flavour, MockSettings
 from orchestrator.records.record import RequestRecord
 from orchestrator.sweep.body import BodyShape, body_bytes
 from orchestrator.sweep.http1 import endpoint_of, post_bytes, read_response
+from orchestrator.sweep.lengths import fixed
 from orchestrator.sweep.load import Load
-from orchestrator.sweep.prompts import CellPrompts
+from orchestrator.sweep.prompts import Counter, PromptBook
 from orchestrator.sweep.runner import (
     CellOutcome,
     CellProgress,
@@ -43,14 +45,37 @@ from orchestrator.sweep.runner import (
     load_spec,
     run_cell,
 )
+from orchestrator.sweep.spec import LoadSpec
 from orchestrator.sweep.timing import Answer, request_record
 from orchestrator.sweep.workload import Cell, Kind, Workload
 from orchestrator.values import Secret
 
 FAST = MockSettings(step_s=0.0005)
 WORKLOAD = Workload(
-    name="w", prompt_tokens=(48,), output_tokens=(12,), concurrency=(3,), repeats=2, warmup=1, request_timeout_s=20.0
+    name="w",
+    prompt_tokens=(fixed(48),),
+    output_tokens=(fixed(12),),
+    concurrency=(3,),
+    repeats=2,
+    warmup=1,
+    request_timeout_s=20.0,
 )
+
+
+SAME_TEXT = f"time year people way day man {' '.join(['word'] * 31)}"
+"""As many words as the plain book's prompts: its fit guesses by words when nobody counts."""
+UNCOUNTED = Counter(count=lambda _: None, is_cheap=False)
+
+
+def plain_book() -> PromptBook:
+    """Prompts for which the server is asked nothing."""
+    return PromptBook(UNCOUNTED, seed=1)
+
+
+def spec_of(server: MockServer, cell: Cell, **target: Any) -> LoadSpec:
+    with CellRunner(book=plain_book()) as runner:
+        found, script = runner.script(target_of(server, **target), cell, 0)
+    return load_spec(found, cell, script)
 
 
 def cell_of(workload: Workload = WORKLOAD, *, kind: Kind = Kind.BATCH) -> Cell:
@@ -78,7 +103,7 @@ def tokens_by_event(request: RequestRecord) -> list[int | None]:
 
 
 @pytest.mark.parametrize("flavour", list(Flavour))
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", [Kind.CLOSED, Kind.BATCH])
 def test_clean_cell_is_valid_and_exact(flavour: Flavour, kind: Kind) -> None:
     cell = cell_of(replace(WORKLOAD, requests_per_user=2), kind=kind)
 
@@ -151,18 +176,19 @@ def test_every_prompt_is_fresh_to_the_cache() -> None:
     assert len({r.nonce for r in outcome.requests}) == len(outcome.requests)
 
 
+class Stuck(random.Random):
+    """Draws the same for ever."""
+
+    def choice(self, seq: Any) -> Any:
+        return seq[0]
+
+
 def test_reused_prompts_are_caught_by_the_cache_guard() -> None:
     cell = cell_of(replace(WORKLOAD, warmup=0))
     with MockServer(FAST) as server:
-        target = target_of(server)
         with CellRunner() as runner:
-            fitted = runner.fit(target, cell)
-        same = CellPrompts(
-            passages=fitted.prompts.passages[:1],
-            nonces=fitted.prompts.nonces[:1] * len(fitted.prompts.nonces),
-            prompt_tok=48,
-        )
-        record = run_cell(fitted.target, cell, prompts=same).record
+            target, _ = runner.script(target_of(server), cell, 0)
+        record = run_cell(target, cell, book=PromptBook(UNCOUNTED, seed=1, rng=Stuck())).record
 
     assert [g["name"] for g in record.guards] == ["cached_tokens"]
 
@@ -255,11 +281,9 @@ def test_text_completions_are_measured_too() -> None:
 @pytest.mark.parametrize("flavour", [Flavour.VLLM, Flavour.LLAMACPP])
 def test_each_fault_has_its_class_and_spoils_the_cell_only(fault: Fault, failure: str, flavour: Flavour) -> None:
     cell = cell_of(replace(WORKLOAD, request_timeout_s=0.4, warmup=0))
-    with MockServer(replace(FAST, flavour=flavour)) as server, CellRunner() as runner:
-        prompts = runner.fit(target_of(server), cell).prompts
     settings = replace(FAST, flavour=flavour, fault=fault, fault_every=2)
     with MockServer(settings) as server:
-        outcome = run_cell(target_of(server), cell, prompts=prompts)
+        outcome = run_cell(target_of(server), cell, book=plain_book())
 
     assert sorted(r.failure or "" for r in outcome.requests) == ["", "", ""] + [failure] * 3
     assert [g["name"] for g in outcome.record.guards] == ["failures"]
@@ -268,26 +292,21 @@ def test_each_fault_has_its_class_and_spoils_the_cell_only(fault: Fault, failure
 
 def test_closed_loop_goes_on_after_failures() -> None:
     cell = cell_of(replace(WORKLOAD, requests_per_user=4, warmup=0), kind=Kind.CLOSED)
-    with MockServer(FAST) as server, CellRunner() as runner:
-        prompts = runner.fit(target_of(server), cell).prompts
     with MockServer(replace(FAST, fault=Fault.CLOSE_EARLY, fault_every=3)) as server:
-        outcome = run_cell(target_of(server), cell, prompts=prompts)
+        outcome = run_cell(target_of(server), cell, book=plain_book())
 
     assert len(outcome.requests) == 24
     assert sum(r.failure == "closed_early" for r in outcome.requests) == 8
-
-
-PLAIN_PROMPTS = CellPrompts(passages=("a b c",), nonces=tuple(f"n{k}" for k in range(50)), prompt_tok=None)
 
 
 def test_nobody_listening_is_a_connect_failure() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-        outcome = run_cell(LoadTarget(base_url=url, model="m"), cell_of(), prompts=PLAIN_PROMPTS)
+        outcome = run_cell(LoadTarget(base_url=url, model="m"), cell_of(), book=plain_book())
 
     assert {r.failure for r in outcome.requests} == {"connect"}
-    assert all(r.sent_ns is None and "refused" in (r.error or "") for r in outcome.requests)
+    assert all(r.sent_ns is None and r.error == "Connection refused" for r in outcome.requests)
 
 
 def test_key_reaches_the_server_and_nothing_else() -> None:
@@ -296,7 +315,7 @@ def test_key_reaches_the_server_and_nothing_else() -> None:
 
     with_key = load(settings, target={"api_key": key})
     with MockServer(settings) as server:
-        without = run_cell(target_of(server), cell_of(), prompts=PLAIN_PROMPTS)
+        without = run_cell(target_of(server), cell_of(), book=plain_book())
 
     assert {r.failure for r in with_key.requests} == {None}
     assert {r.failure for r in without.requests} == {"http_4xx"}
@@ -305,12 +324,14 @@ def test_key_reaches_the_server_and_nothing_else() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
 def test_key_is_in_no_argument_and_no_variable_of_the_load_process() -> None:
-    with MockServer(replace(FAST, ttft_s=30.0)) as server:
-        target = target_of(server, api_key=Secret("KEY", "s3cret-value"))
-        with LoadProcess(load_spec(target, cell_of(), PLAIN_PROMPTS)) as process:
-            listening = process.messages(lambda: False)
-            assert "progress" in next(listening)
-            shown = b"".join(Path(f"/proc/{process.pid}/{f}").read_bytes() for f in ("cmdline", "environ"))
+    key = Secret("KEY", "s3cret-value")
+    with (
+        MockServer(replace(FAST, ttft_s=30.0)) as server,
+        LoadProcess(spec_of(server, cell_of(), api_key=key)) as process,
+    ):
+        listening = process.messages(lambda: False)
+        assert "progress" in next(listening)
+        shown = b"".join(Path(f"/proc/{process.pid}/{f}").read_bytes() for f in ("cmdline", "environ"))
 
     assert b"orchestrator.sweep.child" in shown
     assert b"s3cret" not in shown
@@ -331,7 +352,7 @@ def test_cancelled_cell_keeps_what_it_has_and_leaves_no_process() -> None:
         outcome = run_cell(
             target_of(server),
             cell,
-            prompts=PLAIN_PROMPTS,
+            book=plain_book(),
             on_progress=seen.append,
             is_cancelled=lambda: any(p.in_flight == 3 for p in seen),
         )
@@ -346,7 +367,7 @@ def test_a_cancel_that_comes_before_the_load_process_listens_is_heard() -> None:
         outcome = run_cell(
             target_of(server),
             cell_of(replace(WORKLOAD, warmup=2, repeats=3)),
-            prompts=PLAIN_PROMPTS,
+            book=plain_book(),
             is_cancelled=lambda: True,
         )
 
@@ -355,7 +376,7 @@ def test_a_cancel_that_comes_before_the_load_process_listens_is_heard() -> None:
 
 
 def started(server: MockServer) -> LoadProcess:
-    return LoadProcess(load_spec(target_of(server), cell_of(replace(WORKLOAD, warmup=0)), PLAIN_PROMPTS))
+    return LoadProcess(spec_of(server, cell_of(replace(WORKLOAD, warmup=0))))
 
 
 def test_death_of_the_load_process_is_an_error_with_its_code() -> None:
@@ -373,7 +394,7 @@ def test_death_of_the_load_process_is_an_error_with_its_code() -> None:
 def test_hung_load_process_is_ended() -> None:
     spec_cell = cell_of(replace(WORKLOAD, warmup=0))
     with MockServer(replace(FAST, ttft_s=60.0)) as server:
-        spec = load_spec(target_of(server), spec_cell, PLAIN_PROMPTS)
+        spec = spec_of(server, spec_cell)
         with LoadProcess(spec, stall_s=0.5) as process:
             listening = process.messages(lambda: False)
             next(listening)
@@ -397,7 +418,7 @@ def test_leaving_early_leaves_no_process() -> None:
 
 def test_load_process_dies_with_its_parent() -> None:
     with MockServer(replace(FAST, ttft_s=60.0)) as server:
-        spec = load_spec(target_of(server), cell_of(replace(WORKLOAD, warmup=0)), PLAIN_PROMPTS)
+        spec = spec_of(server, cell_of(replace(WORKLOAD, warmup=0)))
         with subprocess.Popen(
             [sys.executable, "-m", "orchestrator.sweep.child"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as child:
@@ -416,8 +437,9 @@ def test_progress_ends_at_all_done() -> None:
     with MockServer(FAST) as server:
         run_cell(target_of(server), cell_of(), on_progress=seen.append)
 
-    assert (seen[0].repeat, seen[0].text) == (-1, "warming up")
-    assert (seen[-1].done, seen[-1].total, seen[-1].in_flight, seen[-1].failed, seen[-1].share) == (6, 6, 0, 0, 1.0)
+    assert (seen[0].repeat, seen[0].text) == (0, "warming up")
+    last = seen[-1]
+    assert (last.repeat, last.done, last.total, last.in_flight, last.failed, last.share) == (1, 3, 3, 0, 0, 1.0)
 
 
 def test_clients_own_cost_is_in_the_record() -> None:
@@ -460,7 +482,7 @@ def test_load_runs_over_tls_with_a_trusted_certificate(tmp_path: Path, monkeypat
     context, authority = self_signed(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     with MockServer(FAST, tls=context) as server:
-        outcome = run_cell(target_of(server), cell_of(), prompts=PLAIN_PROMPTS)
+        outcome = run_cell(target_of(server), cell_of(), book=plain_book())
 
     assert {(r.failure, r.output_tok) for r in outcome.requests} == {(None, 12)}
 
@@ -468,7 +490,7 @@ def test_load_runs_over_tls_with_a_trusted_certificate(tmp_path: Path, monkeypat
 def test_untrusted_certificate_is_a_connect_failure_with_the_reason(tmp_path: Path) -> None:
     context, _ = self_signed(tmp_path)
     with MockServer(FAST, tls=context) as server:
-        outcome = run_cell(target_of(server), cell_of(), prompts=PLAIN_PROMPTS)
+        outcome = run_cell(target_of(server), cell_of(), book=plain_book())
 
     assert {r.failure for r in outcome.requests} == {"connect"}
     assert all("certificate" in (r.error or "") for r in outcome.requests)
@@ -477,10 +499,10 @@ def test_untrusted_certificate_is_a_connect_failure_with_the_reason(tmp_path: Pa
 @pytest.mark.parametrize("flavour", list(Flavour))
 def test_no_stamp_is_older_than_the_servers_own(flavour: Flavour) -> None:
     settings = replace(FAST, has_stamps=True, flavour=flavour)
-    shape = BodyShape(endpoint="chat", model=FAST.model, output_tok=12)
+    shape = BodyShape(endpoint="chat", model=FAST.model)
     with MockServer(settings) as server:
         endpoint = endpoint_of(server.base_url)
-        request = post_bytes(endpoint, "/chat/completions", body_bytes(shape, "a b c"))
+        request = post_bytes(endpoint, "/chat/completions", body_bytes(shape, [("user", "a b c")], 12))
         repeat = asyncio.run(Load(endpoint, request_timeout_s=10.0).run([request] * 4, concurrency=4))
 
     for exchange in repeat.exchanges:
@@ -531,10 +553,10 @@ async def aiohttp_counts(url: str, bodies: list[bytes]) -> Counts:
 )
 def test_another_client_counts_the_same(changes: dict[str, Any]) -> None:
     cell = cell_of(replace(WORKLOAD, warmup=0, repeats=1))
-    shape = BodyShape(endpoint="chat", model=FAST.model, output_tok=12)
-    bodies = [body_bytes(shape, PLAIN_PROMPTS.text(k)) for k in range(3)]
+    shape = BodyShape(endpoint="chat", model=FAST.model)
+    bodies = [body_bytes(shape, [("user", SAME_TEXT)], 12)] * 3
     with MockServer(replace(FAST, **changes)) as server:
-        ours = run_cell(target_of(server), cell, prompts=PLAIN_PROMPTS)
+        ours = run_cell(target_of(server), cell, book=plain_book())
         theirs = asyncio.run(aiohttp_counts(server.base_url, bodies))
 
     assert counts(ours.requests) == theirs
@@ -543,7 +565,7 @@ def test_another_client_counts_the_same(changes: dict[str, Any]) -> None:
 def test_answers_are_the_mocks_own_count() -> None:
     cell = cell_of(replace(WORKLOAD, warmup=0))
     with MockServer(FAST) as server:
-        outcome = run_cell(target_of(server), cell, prompts=PLAIN_PROMPTS)
+        outcome = run_cell(target_of(server), cell, book=plain_book())
         truth = server.counters
 
         assert sum(r.output_tok or 0 for r in outcome.requests) == truth.output

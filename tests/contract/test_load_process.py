@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.sweep.process import LoadFailed, LoadProcess
 from orchestrator.sweep.spec import CANCEL
-from tests.contract.test_load_contract import FAST, PLAIN_PROMPTS, WORKLOAD, MockServer, cell_of, load_spec, target_of
+from tests.contract.test_load_contract import FAST, WORKLOAD, MockServer, cell_of, spec_of
 
 CANCELLED = {"done": {"is_cancelled": True}}
 
@@ -22,7 +22,7 @@ CANCELLED = {"done": {"is_cancelled": True}}
 def process() -> Iterator[LoadProcess]:
     """A child whose requests are never answered."""
     with MockServer(replace(FAST, ttft_s=60.0)) as server:
-        spec = load_spec(target_of(server), cell_of(replace(WORKLOAD, warmup=0)), PLAIN_PROMPTS)
+        spec = spec_of(server, cell_of(replace(WORKLOAD, warmup=0)))
         with LoadProcess(spec, cancel_grace_s=0.3) as started:
             yield started
 
@@ -81,7 +81,7 @@ class Deaf(LoadProcess):
 
 def test_ticking_on_is_not_stopping() -> None:
     with MockServer(replace(FAST, ttft_s=60.0)) as server:
-        spec = load_spec(target_of(server), cell_of(replace(WORKLOAD, warmup=0)), PLAIN_PROMPTS)
+        spec = spec_of(server, cell_of(replace(WORKLOAD, warmup=0)))
         with Deaf(spec, cancel_grace_s=0.7) as process:
             said = list(process.messages(lambda: True))
 

@@ -19,9 +19,10 @@ from orchestrator.pipeline.events import Cancel, Event, StageBegan
 from orchestrator.pipeline.road import Box, Job, Options, Road, Tools
 from orchestrator.pipeline.run import new_run, resumed, travel
 from orchestrator.profile.model import ModelRef, Profile, Serve
-from orchestrator.records.record import CellRecord, RequestRecord, RunRecord
+from orchestrator.records.record import RequestRecord, RunRecord
 from orchestrator.records.store import RunWriter, Store
-from orchestrator.sweep.runner import CellOutcome, CellProgress, LoadTarget
+from orchestrator.sweep.lengths import fixed
+from orchestrator.sweep.runner import CellProgress, Lap, LoadTarget
 from orchestrator.sweep.workload import Cell, Workload
 from orchestrator.wire.chat import Claims, Target
 from tests.contract.fakes import FakeHost
@@ -47,6 +48,9 @@ def profile(**changes: Any) -> Profile:
     return replace(base, **changes)
 
 
+QUICK = Workload(name="quick", concurrency=(1, 2), repeats=1, output_tokens=(fixed(8),), order="listed")
+
+
 @dataclass
 class World:
     """What the road meets. Change a field before `go`."""
@@ -57,7 +61,9 @@ class World:
     hosts: tuple[str, ...] = ("spark01",)
     options: Options = field(default_factory=Options)
     suite: Suite | None = None
-    workloads: tuple[Workload, ...] = (Workload(name="quick", concurrency=(1, 2), repeats=1, output_tokens=(8,)),)
+    workloads: tuple[Workload, ...] = (
+        Workload(name="quick", concurrency=(1, 2), repeats=1, output_tokens=(fixed(8),), order="listed"),
+    )
     runtimes: dict[str, FakeRuntime] = field(default_factory=dict)
     on_event: Callable[[Event], None] = lambda _: None
     on_cell: Callable[[Cell], None] = lambda _: None
@@ -159,33 +165,24 @@ class World:
             self.locked.remove(host.name)
 
     def _run_cell(
-        self, load: LoadTarget, cell: Cell, show: Callable[[CellProgress], None], stop: Callable[[], bool]
-    ) -> CellOutcome:
+        self, load: LoadTarget, cell: Cell, repeat: int, show: Callable[[CellProgress], None], stop: Callable[[], bool]
+    ) -> Lap:
         self.on_cell(cell)
         self.cells_run.append(cell.id)
         request = RequestRecord(
-            repeat=0, index=0, scheduled_ns=0, sent_ns=0, first_token_ns=S // 10, end_ns=S, output_tok=8, prompt_tok=128
-        )
-        guards: tuple[dict[str, str], ...] = ()
-        if self.cell_failure is not None:
-            request = RequestRecord(repeat=0, index=0, scheduled_ns=0, sent_ns=0, failure=self.cell_failure)
-            guards = ({"name": "failures", "message": "1 of 1 failed"},)
-        record = CellRecord(
-            id=cell.id,
-            workload=cell.workload.name,
-            kind=cell.kind.value,
-            concurrency=cell.concurrency,
-            prompt_tok=cell.prompt_tok,
+            repeat=repeat,
+            index=0,
+            scheduled_ns=0,
+            sent_ns=0,
+            first_token_ns=S // 10,
+            end_ns=S,
             output_tok=cell.output_tok,
-            repeats=1,
-            requests_per_repeat=1,
-            digest="",
-            spans_ns=((0, S),),
-            guards=guards,
-            slots=load.slots,
-            slots_source=load.slots_source,
+            prompt_tok=128,
         )
-        return CellOutcome(record=record, requests=(request,))
+        if self.cell_failure is not None:
+            request = RequestRecord(repeat=repeat, index=0, scheduled_ns=0, sent_ns=0, failure=self.cell_failure)
+        requests = tuple(replace(request, index=i) for i in range(cell.requests_per_repeat))
+        return Lap(record={"repeat": repeat, "span_ns": [0, S], "duration_s": 1.0}, requests=requests)
 
 
 def stored(world: World) -> Any:

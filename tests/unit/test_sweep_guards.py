@@ -8,6 +8,9 @@ import pytest
 
 from orchestrator.records.record import RequestRecord
 from orchestrator.sweep.guards import LAG_FLOOR_MS, GuardInput, broken_guards
+from orchestrator.sweep.lengths import fixed
+from orchestrator.sweep.spec import LoadTarget
+from orchestrator.sweep.workload import Kind, Workload
 
 MS = 1_000_000
 GOOD = RequestRecord(
@@ -23,7 +26,13 @@ GOOD = RequestRecord(
     expected_cached_tok=0,
     finish_reason="length",
 )
-CELL = GuardInput(requests=(GOOD, GOOD), requests_expected=2, output_tok=3, is_length_fixed=True)
+WORKLOAD = Workload(name="w", kinds=(Kind.BATCH,), output_tokens=(fixed(3),), concurrency=(2,), repeats=1)
+CELL = GuardInput(
+    cell=WORKLOAD.cells()[0],
+    target=LoadTarget(base_url="http://127.0.0.1:1/v1", model="m"),
+    laps=({"repeat": 0},),
+    requests=(GOOD, GOOD),
+)
 
 
 def broken(cell: GuardInput) -> dict[str, str]:
@@ -58,7 +67,7 @@ def test_short_answer_breaks_a_fixed_length() -> None:
 
 
 def test_short_answer_is_fine_when_the_model_may_stop() -> None:
-    assert broken(replace(with_one(output_tok=2), is_length_fixed=False)) == {}
+    assert broken(replace(with_one(output_tok=2), cell=replace(WORKLOAD, ignore_eos=False).cells()[0])) == {}
 
 
 @pytest.mark.parametrize(("cached_tok", "names"), [(16, []), (17, ["cached_tokens"])])
@@ -85,7 +94,7 @@ def test_failed_request_is_judged_for_nothing_else() -> None:
 
 
 def test_request_that_was_never_sent_is_an_offence() -> None:
-    assert "not_sent 1" in broken(replace(CELL, requests_expected=3))["failures"]
+    assert "not_sent 1" in broken(replace(CELL, cell=replace(WORKLOAD, concurrency=(3,)).cells()[0]))["failures"]
 
 
 @pytest.mark.parametrize(("lag_ms", "names"), [(LAG_FLOOR_MS, []), (LAG_FLOOR_MS + 1, ["client_lag"]), (None, [])])

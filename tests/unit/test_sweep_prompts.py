@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from orchestrator.errors import InputError, TargetError
 from orchestrator.sweep.passages import NONCE_WORDS, corpus
-from orchestrator.sweep.prompts import CellPrompts, Counter, PromptBook, draw_nonce, fit_passage
-from orchestrator.sweep.workload import Cell, Kind, Workload
+from orchestrator.sweep.prompts import Counter, Fresh, PromptBook, draw_nonce, fit_passage
 
 TEMPLATE_TOK = 9
 
@@ -36,16 +35,15 @@ def first_word_is_split(text: str) -> int:
 COUNTS = [words_and_marks, pieces_of_three, first_word_is_split]
 
 
-def cell_of(prompt_tok: int, *, concurrency: int = 3, repeats: int = 2) -> Cell:
-    workload = Workload(name="w", repeats=repeats)
-    return Cell(workload=workload, kind=Kind.BATCH, prompt_tok=prompt_tok, output_tok=8, concurrency=concurrency)
+def text_of(fresh: Fresh) -> str:
+    return f"{fresh.nonce} {fresh.text}"
 
 
 def prompts_of(
-    count: Callable[[str], int | None], prompt_tok: int, *, is_cheap: bool = True, nonce_seed: int = 1
-) -> CellPrompts:
+    count: Callable[[str], int | None], prompt_tok: int, *, is_cheap: bool = True, nonce_seed: int = 1, n: int = 8
+) -> list[Fresh]:
     book = PromptBook(Counter(count=count, is_cheap=is_cheap), seed=1, rng=random.Random(nonce_seed))
-    return book.for_cell(cell_of(prompt_tok), warmup=2)
+    return [book.fresh(prompt_tok) for _ in range(n)]
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -53,7 +51,7 @@ def prompts_of(
 def test_every_prompt_has_exactly_the_tokens_asked_for(count: Callable[[str], int], prompt_tok: int) -> None:
     prompts = prompts_of(count, prompt_tok)
 
-    assert {count(prompts.text(k)) for k in range(8)} == {prompt_tok}
+    assert {count(text_of(p)) for p in prompts} == {prompt_tok}
 
 
 @settings(max_examples=60, deadline=None)
@@ -81,18 +79,17 @@ def test_fit_asks_seldom() -> None:
 def test_no_two_prompts_share_their_first_words() -> None:
     book = PromptBook(Counter(count=words_and_marks, is_cheap=True), seed=1)
 
-    first, again = (book.for_cell(cell_of(64, concurrency=8, repeats=5)) for _ in range(2))
+    prompts = [book.fresh(64) for _ in range(80)]
 
-    nonces = first.nonces + again.nonces
-    assert len(set(nonces)) == len(nonces) == 80
-    assert all(first.text(k).startswith(first.nonces[k] + " ") for k in range(40))
+    assert len({p.nonce for p in prompts}) == 80
+    assert len({p.text for p in prompts}) == 8
 
 
 def test_same_seed_gives_the_same_passages_and_other_nonces() -> None:
     one, two = (prompts_of(words_and_marks, 128, nonce_seed=seed) for seed in (1, 2))
 
-    assert one.nonces != two.nonces
-    assert [p.split()[:20] for p in one.passages] == [p.split()[:20] for p in two.passages]
+    assert [p.nonce for p in one] != [p.nonce for p in two]
+    assert [p.text.split()[:20] for p in one] == [p.text.split()[:20] for p in two]
 
 
 def test_length_is_fitted_once() -> None:
@@ -103,9 +100,9 @@ def test_length_is_fitted_once() -> None:
         return words_and_marks(text)
 
     book = PromptBook(Counter(count=count, is_cheap=False), seed=1)
-    book.for_cell(cell_of(500))
+    book.fresh(500)
     before = len(asked)
-    book.for_cell(cell_of(500))
+    book.fresh(500)
 
     assert len(asked) == before
 
@@ -117,16 +114,27 @@ def test_dear_counts_are_not_spent_on_nonces() -> None:
         asked.append(text)
         return words_and_marks(text)
 
-    PromptBook(Counter(count=count, is_cheap=False), seed=1).for_cell(cell_of(128, concurrency=100))
+    book = PromptBook(Counter(count=count, is_cheap=False), seed=1)
+    for _ in range(100):
+        book.fresh(128)
 
     assert len(asked) < 60
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("tok", [8, 64, 500])
+def test_a_tail_makes_a_prompt_longer_by_what_was_asked(count: Callable[[str], int], tok: int) -> None:
+    book = PromptBook(Counter(count=count, is_cheap=True), seed=1, rng=random.Random(1))
+    fresh = book.fresh(200)
+
+    assert count(f"{text_of(fresh)} {book.tail(tok)}") == 200 + tok
 
 
 def test_server_that_tells_nothing_still_gets_prompts() -> None:
     prompts = prompts_of(lambda _: None, 128, is_cheap=False)
 
-    assert prompts.prompt_tok is None
-    assert 60 < len(prompts.text(0).split()) < 140
+    assert prompts[0].prompt_tok is None
+    assert 60 < len(text_of(prompts[0]).split()) < 140
 
 
 def test_length_below_the_template_is_refused_with_what_it_takes() -> None:
