@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
 from orchestrator.errors import InputError
 from orchestrator.sweep.http1 import Endpoint, Exchange, Meter, open_connection
 
+if TYPE_CHECKING:
+    from orchestrator.sweep.aiohttp_backend import AiohttpPool
+
 CONNECT_TIMEOUT_S = 10.0
-BACKENDS = ("own",)
+BACKENDS = ("own", "aiohttp")
 
 
 class AnyConnection(Protocol):
@@ -27,11 +30,11 @@ class AnyConnection(Protocol):
 
 
 class Connector:
-    """Opens connections to one server.
+    """Opens connections to one server. May be made before the event loop runs, and used again after `close`.
 
     Args:
-        backend: One of `BACKENDS`.
-        audit_every: Of so many connections the first reads the kernel's receive stamps too; 0: none does.
+        backend: `own` (`http1`) or `aiohttp`, a slower second reader.
+        audit_every: Of so many own connections the first reads the kernel's receive stamps too; 0: none does.
         timeout_s: For one connection, TLS handshake included.
 
     Raises:
@@ -51,6 +54,8 @@ class Connector:
             raise InputError(f"backend {backend!r} is not known", hint=f"expected one of: {', '.join(BACKENDS)}")
         self.meter = meter
         self._endpoint = endpoint
+        self._new_pool = _aiohttp_pool() if backend == "aiohttp" else None
+        self._pool: AiohttpPool | None = None
         self._audit_every = audit_every
         self._timeout_s = timeout_s
         self._opened = 0
@@ -62,8 +67,7 @@ class Connector:
         Raises:
             OSError: Refused, unreachable, name unknown, certificate refused, not within the timeout.
         """
-        self._opened += 1
-        connection = await open_connection(self._endpoint, self.meter, timeout_s=self._timeout_s)
+        connection = await (self._open_own() if self._new_pool is None else self._open_pooled(self._new_pool))
         self._connections.add(connection)
         return connection
 
@@ -71,3 +75,24 @@ class Connector:
         """Close all that was opened; what is in flight ends as CLOSED."""
         for connection in tuple(self._connections):
             connection.close()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
+
+    async def _open_own(self) -> AnyConnection:
+        is_audited = self._audit_every > 0 and self._opened % self._audit_every == 0
+        self._opened += 1
+        return await open_connection(self._endpoint, self.meter, timeout_s=self._timeout_s, is_audited=is_audited)
+
+    async def _open_pooled(self, new_pool: type[AiohttpPool]) -> AnyConnection:
+        if self._pool is None:
+            self._pool = new_pool(self._endpoint, self.meter)
+        return await self._pool.open(timeout_s=self._timeout_s)
+
+
+def _aiohttp_pool() -> type[AiohttpPool]:
+    try:
+        from orchestrator.sweep.aiohttp_backend import AiohttpPool
+    except ModuleNotFoundError as exc:
+        raise InputError(f"backend 'aiohttp' needs {exc.name}", hint="pip install 'gate0[aiohttp]'") from exc
+    return AiohttpPool

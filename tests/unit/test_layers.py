@@ -58,6 +58,7 @@ EDGE_LIBRARIES = {
     "docker": ("orchestrator.deploy.docker", "orchestrator.deploy.dial"),
     "httpx": ("orchestrator.wire.target",),
     "uvloop": ("orchestrator.sweep", "orchestrator.mock"),
+    "aiohttp": ("orchestrator.sweep.aiohttp_backend",),
     "httptools": ("orchestrator.sweep", "orchestrator.mock"),
     "rich": ("orchestrator.cli",),
     "click": ("orchestrator.cli",),
