@@ -7,28 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
+from orchestrator.errors import Gate0Error
+from orchestrator.mock.reading import with_values
 from orchestrator.mock.server import serve
-from orchestrator.mock.settings import Fault, Flavour, MockSettings
-
-
-def settings_of(raw: dict[str, Any]) -> MockSettings:
-    """
-    Raises:
-        TypeError, ValueError: A field is unknown or of a wrong kind.
-    """
-    if "flavour" in raw:
-        raw["flavour"] = Flavour(raw["flavour"])
-    if raw.get("fault") is not None:
-        raw["fault"] = Fault(raw["fault"])
-    if "refused_fields" in raw:
-        raw["refused_fields"] = tuple(raw["refused_fields"])
-    return MockSettings(**raw)
+from orchestrator.mock.settings import MockSettings
 
 
 def main(argv: list[str]) -> None:
-    settings = settings_of(json.loads(argv[0]) if argv else {})
+    settings = with_values(MockSettings(), json.loads(argv[0]) if argv else {})
     serve(settings, port=int(argv[1]) if len(argv) > 1 else 0, on_ready=_say)
 
 
@@ -40,5 +27,7 @@ def _say(url: str) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
+    except Gate0Error as exc:
+        sys.exit(f"{exc.message} ({exc.hint})" if exc.hint else exc.message)
     except KeyboardInterrupt:
         sys.exit(130)

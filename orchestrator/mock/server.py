@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
+import struct
 import sys
 import threading
 from collections.abc import Callable
@@ -12,28 +15,68 @@ from types import TracebackType
 from typing import Self, cast
 
 import httptools
-import orjson
 
 from orchestrator.errors import BoxError
-from orchestrator.mock.answer import Refused, error_json, read_ask
-from orchestrator.mock.engine import Counters, StepEngine, Stream
-from orchestrator.mock.settings import Fault, Flavour, MockSettings
+from orchestrator.mock.ask import Refused, read_ask
+from orchestrator.mock.control import control_answer
+from orchestrator.mock.counters import Counters, Truth
+from orchestrator.mock.engine import StepEngine, Stream
+from orchestrator.mock.exposition import metrics_text
+from orchestrator.mock.settings import Fault, Framing, MockSettings
+from orchestrator.mock.told import error_json
 
 START_TIMEOUT_S = 10.0
-EARLY_FAULTS = {Fault.HTTP_400: 400, Fault.HTTP_404: 404, Fault.HTTP_500: 500}
+BACKLOG = 1024
+EARLY_FAULTS = {
+    Fault.HTTP_400: 400,
+    Fault.HTTP_404: 404,
+    Fault.HTTP_429: 429,
+    Fault.HTTP_500: 500,
+    Fault.HTTP_503: 503,
+}
 RECEIVED_HEADER = b"X-Mock-Received-Ns"
 OPEN_PATHS = frozenset({"/health", "/v1/models", "/metrics"})
+GENERATING = frozenset({"/v1/chat/completions", "/v1/completions"})
+
+
+class Site:
+    """The engine, the connections that talk to it, and the end of both."""
+
+    def __init__(self, settings: MockSettings) -> None:
+        self.settings = settings
+        self.engine = StepEngine(settings)
+        self.connections: set[MockConnection] = set()
+        self.is_dead = asyncio.Event()
+
+    def arrive(self) -> bool:
+        """A generation is asked for; False: this one killed the server, or restarted it."""
+        self.engine.arrived += 1
+        if self.engine.arrived == self.settings.dies_at:
+            self.is_dead.set()
+            self.drop_all()
+            return False
+        if self.engine.arrived == self.settings.restarts_at:
+            self.drop_all()
+            self.engine.restart()
+            return False
+        return True
+
+    def drop_all(self) -> None:
+        for connection in tuple(self.connections):
+            connection.drop()
 
 
 class MockConnection(asyncio.Protocol):
     """One client: parse, route, write. One request at a time, as HTTP/1.1 without pipelining."""
 
-    def __init__(self, engine: StepEngine) -> None:
-        self._engine = engine
-        self._settings = engine.settings
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._engine = site.engine
+        self._settings = site.settings
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._stream: Stream | None = None
+        self._loop = asyncio.get_running_loop()
         self._received_ns = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -41,10 +84,12 @@ class MockConnection(asyncio.Protocol):
         # uvloop's transports are no subclass of asyncio's: nothing here can be checked with isinstance.
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=0)
-        if self._settings.fault is Fault.REFUSE:
+        self._site.connections.add(self)
+        if self._settings.fault is Fault.REFUSE or self._site.is_dead.is_set():
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._site.connections.discard(self)
         if self._stream is not None:
             self._stream.is_gone = True
 
@@ -70,21 +115,28 @@ class MockConnection(asyncio.Protocol):
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        # Only the stamp now: sockets are read between two answers, so that one request's handling is not counted as the
-        # next one's time on the way.
+        # Only the stamp now: the answering comes when all sockets that are ready have been read, so that one request's
+        # handling is not counted as the next one's time on the way.
         self._received_ns = monotonic_ns()
-        self._engine.soon(self._route)
+        self._loop.call_soon(self._route)
 
     def _route(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
         path = self._path.decode("latin-1").split("?")[0]
         method = self._parser.get_method().decode()
         key = self._settings.api_key
         if key is not None and path not in OPEN_PATHS and self._key.decode("latin-1") != key.value:
-            self.reply_json(401, error_json(401, "Invalid API Key", self._settings))
-        elif method == "POST" and path in {"/v1/chat/completions", "/v1/completions"}:
+            self.refuse(401, "Invalid API Key")
+        elif (path in GENERATING or path == "/health") and self._engine.is_loading():
+            self.refuse(503, "Loading model")
+        elif method == "POST" and path in GENERATING:
             self._generate(path, b"".join(self._body))
         else:
             self._control(method, path)
+
+    def begin(self, length: int | None) -> None:
+        self.write(stream_head(self._settings, self._received_ns, length))
 
     def write(self, piece: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
@@ -96,13 +148,23 @@ class MockConnection(asyncio.Protocol):
             self._transport.write(piece)
 
     def finish(self) -> None:
+        is_stream = self._stream is not None and self._stream.ask.is_streamed
         self._stream = None
-        if self._settings.closes and self._transport is not None:
+        is_framed_by_close = is_stream and self._settings.framing is Framing.CLOSE
+        if (self._settings.closes or self._settings.hangs_up or is_framed_by_close) and self._transport is not None:
             self._transport.close()
 
-    def drop(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+    def drop(self, *, is_reset: bool = False) -> None:
+        if self._transport is None:
+            return
+        if is_reset:
+            # Closing with unsent data thrown away is what the peer sees as a reset.
+            raw = self._transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.close()
+
+    def refuse(self, status: int, message: str) -> None:
+        self.reply_json(status, error_json(status, message, self._settings))
 
     def reply_json(self, status: int, body: bytes) -> None:
         self._reply(status, body, "application/json")
@@ -114,106 +176,56 @@ class MockConnection(asyncio.Protocol):
 
     def _generate(self, path: str, body: bytes) -> None:
         settings = self._settings
+        if not self._site.arrive():
+            return
         try:
             ask = read_ask(path, body, settings)
         except Refused as refusal:
-            self.reply_json(refusal.status, error_json(refusal.status, refusal.message, settings))
+            self.refuse(refusal.status, refusal.message)
             return
-        stream = self._engine.submit(ask, self)
-        stream.received_ns = self._received_ns
+        if self._engine.is_full:
+            self._engine.counters.shed += 1
+            self.refuse(settings.shed_status, "too many requests wait already")
+            return
+        stream = self._engine.submit(ask, self, received_ns=self._received_ns)
         if stream.fault in EARLY_FAULTS:
-            stream.is_gone = True
-            status = EARLY_FAULTS[stream.fault]
-            self.reply_json(status, error_json(status, "refused as told", settings))
+            self.refuse(EARLY_FAULTS[stream.fault], "refused as told")
             return
         self._stream = stream
-        if ask.is_streamed:
-            self.write(stream_head(settings, self._received_ns))
+        # With a Content-Length the head waits until all is known that the body will say.
+        if ask.is_streamed and settings.framing is not Framing.LENGTH:
+            self.begin(None)
+        self._engine.queue(stream)
 
     def _control(self, method: str, path: str) -> None:
         if method == "GET" and path == "/metrics":
             self._reply(200, metrics_text(self._engine).encode(), "text/plain; version=0.0.4")
             return
-        answer = control_answer(self._engine, method, path, b"".join(self._body))
+        try:
+            answer = control_answer(self._engine, method, path, b"".join(self._body))
+        except Refused as refusal:
+            self.refuse(refusal.status, refusal.message)
+            return
         if answer is None:
-            self.reply_json(404, error_json(404, f"{method} {path}: not found", self._settings))
+            self.refuse(404, f"{method} {path}: not found")
         else:
             self.reply_json(200, answer)
 
 
-def stream_head(settings: MockSettings, received_ns: int) -> bytes:
+def stream_head(settings: MockSettings, received_ns: int, length: int | None) -> bytes:
     """Headers of a stream; with stamps also when the whole request was there."""
-    extra = b"Connection: close\r\n" if settings.closes else b""
+    lines = [b"HTTP/1.1 %d Mock" % settings.ok_status, b"Cache-Control: no-cache"]
+    if settings.content_type:
+        lines.append(b"Content-Type: " + settings.content_type.encode())
+    if settings.closes or settings.framing is Framing.CLOSE:
+        lines.append(b"Connection: close")
     if settings.has_stamps:
-        extra += b"%s: %d\r\n" % (RECEIVED_HEADER, received_ns)
-    return (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
-        b"Cache-Control: no-cache\r\n%sTransfer-Encoding: chunked\r\n\r\n" % extra
-    )
-
-
-def control_answer(engine: StepEngine, method: str, path: str, body: bytes) -> bytes | None:
-    """The JSON body for a path that generates nothing; None: no such path in this flavour."""
-    settings, is_llama = engine.settings, engine.settings.flavour is Flavour.LLAMACPP
-    if (method, path) == ("GET", "/health"):
-        return b'{"status":"ok"}' if is_llama else b""
-    if (method, path) == ("GET", "/v1/models"):
-        entry = {"id": settings.model, "object": "model", "max_model_len": settings.max_model_len}
-        return orjson.dumps({"object": "list", "data": [entry]})
-    if path == "/mock/truth":
-        truths = list(engine.truths)
-        if method == "POST":
-            engine.truths.clear()
-        return orjson.dumps(truths)
-    if (method, path) == ("POST", "/tokenize") and settings.has_tokenize:
-        return _tokenized(body, settings)
-    if is_llama and (method, path) == ("GET", "/props"):
-        return orjson.dumps({"total_slots": settings.slots, "build_info": "mock"})
-    if is_llama and (method, path) == ("GET", "/slots"):
-        busy = len(engine.running)
-        return orjson.dumps([{"id": i, "is_processing": i < busy} for i in range(settings.slots)])
-    if method == "POST" and path in {"/reset_prefix_cache", "/flush_cache"} and not is_llama:
-        engine.cache.clear()
-        return b'{"success":true}'
-    return None
-
-
-def _tokenized(body: bytes, settings: MockSettings) -> bytes | None:
-    raw = orjson.loads(body or b"{}")
-    text = raw.get("content" if settings.flavour is Flavour.LLAMACPP else "prompt") or ""
-    ids = [1000 + i for i, _ in enumerate(str(text).split())]
-    return orjson.dumps({"tokens": ids, "count": len(ids), "max_model_len": settings.max_model_len})
-
-
-def metrics_text(engine: StepEngine) -> str:
-    """Prometheus text with the flavour's own names."""
-    counters, running, waiting = engine.counters, len(engine.running), len(engine.waiting)
-    fresh = counters.prompt - counters.cached
-    samples: dict[Flavour, dict[str, int]] = {
-        Flavour.VLLM: {
-            "vllm:num_requests_running": running,
-            "vllm:num_requests_waiting": waiting,
-            "vllm:prompt_tokens_total": counters.prompt,
-            "vllm:generation_tokens_total": counters.output,
-            "vllm:prefix_cache_queries_total": counters.queries,
-            "vllm:prefix_cache_hits_total": counters.cached,
-        },
-        Flavour.SGLANG: {
-            "sglang:num_running_reqs": running,
-            "sglang:num_queue_reqs": waiting,
-            "sglang:prompt_tokens_total": counters.prompt,
-            "sglang:generation_tokens_total": counters.output,
-            "sglang:cached_tokens_total": counters.cached,
-        },
-        Flavour.LLAMACPP: {
-            "llamacpp:requests_processing": running,
-            "llamacpp:requests_deferred": waiting,
-            "llamacpp:prompt_tokens_total": fresh,
-            "llamacpp:prompt_tokens_cached_total": counters.cached,
-            "llamacpp:tokens_predicted_total": counters.output,
-        },
-    }
-    return "".join(f"{name} {value}\n" for name, value in samples[engine.settings.flavour].items())
+        lines.append(b"%s: %d" % (RECEIVED_HEADER, received_ns))
+    if length is not None:
+        lines.append(b"Content-Length: %d" % length)
+    elif settings.framing is Framing.CHUNKED:
+        lines.append(b"Transfer-Encoding: chunked")
+    return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -229,7 +241,9 @@ def new_loop() -> asyncio.AbstractEventLoop:
 def serve(
     settings: MockSettings, host: str = "127.0.0.1", port: int = 0, *, on_ready: Callable[[str], None] = print
 ) -> None:
-    """Answer until the process is told to stop (Ctrl-C). `on_ready` gets the base URL once it listens.
+    """Answer until the process is told to stop (Ctrl-C), or until `dies_at`.
+
+    `on_ready` gets the base URL once the port is its own.
 
     Raises:
         BoxError: If the address cannot be listened on.
@@ -248,18 +262,48 @@ async def _serve(
     tls: ssl.SSLContext | None = None,
 ) -> None:
     loop = asyncio.get_running_loop()
-    engine = StepEngine(settings)
+    site = Site(settings)
+    listener = _bound(host, port)
+    scheme = "http" if tls is None else "https"
+    url = f"{scheme}://{host}:{listener.getsockname()[1]}/v1"
+    with contextlib.closing(listener):
+        if settings.listens_after_s:
+            # Bound, but not listened on: the kernel refuses, as where a server still starts.
+            on_ready(url, site.engine)
+            await _first_of(stop, timeout_s=settings.listens_after_s)
+        server = await loop.create_server(lambda: MockConnection(site), sock=listener, backlog=BACKLOG, ssl=tls)
+        try:
+            if not settings.listens_after_s:
+                on_ready(url, site.engine)
+            await _first_of(stop, site.is_dead)
+        finally:
+            site.engine.stop()
+            server.close()
+            site.drop_all()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """
+    Raises:
+        BoxError: The address is taken, or none of this machine's.
+    """
     try:
-        server = await loop.create_server(lambda: MockConnection(engine), host, port, backlog=1024, ssl=tls)
-    except OSError as exc:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with contextlib.ExitStack() as on_failure:
+            listener = on_failure.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+            on_failure.pop_all()
+    except (OSError, OverflowError) as exc:
         raise BoxError(f"the mock cannot listen on {host}:{port}: {exc}", hint="choose another --port") from exc
-    try:
-        scheme = "http" if tls is None else "https"
-        on_ready(f"{scheme}://{host}:{server.sockets[0].getsockname()[1]}/v1", engine)
-        await stop.wait()
-    finally:
-        engine.stop()
-        server.close()
+    return listener
+
+
+async def _first_of(*events: asyncio.Event, timeout_s: float | None = None) -> None:
+    tasks = [asyncio.ensure_future(event.wait()) for event in events]
+    _, pending = await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
 
 
 class MockServer:
@@ -281,9 +325,15 @@ class MockServer:
 
     @property
     def counters(self) -> Counters:
-        """What the server itself counted."""
+        """What the server itself counted, since its last restart."""
         assert self._engine is not None
         return self._engine.counters
+
+    @property
+    def truths(self) -> tuple[Truth, ...]:
+        """Of every stream that had a token and ended, in the order of their ends."""
+        assert self._engine is not None
+        return tuple(self._engine.truths)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -294,7 +344,9 @@ class MockServer:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        # One that was told to die has closed its loop by itself.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(START_TIMEOUT_S)
 
     def _run(self) -> None:

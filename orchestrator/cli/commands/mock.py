@@ -2,22 +2,62 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
+
+USUAL = {"ttft_s": 0.05, "step_s": 0.02, "slots": 64}
+"""What a real server is about like; presets, options and `--set` go over it, in this order."""
 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", default=8000, show_default=True)
-@click.option("--flavour", type=click.Choice(("vllm", "sglang", "llamacpp")), default="vllm", show_default=True)
-@click.option("--ttft", "ttft_s", default=0.05, show_default=True, help="seconds to the first token")
-@click.option("--step", "step_s", default=0.02, show_default=True, help="seconds a token, all streams together")
-@click.option("--slots", default=64, show_default=True, help="requests at once; more wait")
-def mock(*, host: str, port: int, flavour: str, ttft_s: float, step_s: float, slots: int) -> int:
-    """Serve until Ctrl-C: tokens at known times, a prefix cache of known size."""
+@click.option("--flavour", type=click.Choice(("vllm", "sglang", "llamacpp")), help="default: vllm")
+@click.option("--ttft", "ttft_s", type=float, help=f"seconds to the first token; default: {USUAL['ttft_s']}")
+@click.option("--step", "step_s", type=float, help=f"seconds a token, all streams together; default: {USUAL['step_s']}")
+@click.option("--slots", type=int, help=f"requests at once, more wait; default: {USUAL['slots']}")
+@click.option("--preset", metavar="NAME", help="one of the named servers that `--list` shows")
+@click.option(
+    "--set", "switches", multiple=True, metavar="KEY=VALUE", help="any switch that `--list` shows; repeatable"
+)
+@click.option("--list", "is_list", is_flag=True, help="show all switches and presets, and serve nothing")
+def mock(*, host: str, port: int, preset: str | None, switches: tuple[str, ...], is_list: bool, **options: Any) -> int:
+    """Serve until Ctrl-C: tokens at known times, a prefix cache of known size, and any fault a server can show."""
     from orchestrator.cli.printer import Printer
+    from orchestrator.mock.presets import get_preset
+    from orchestrator.mock.reading import with_texts, with_values
     from orchestrator.mock.server import serve
-    from orchestrator.mock.settings import Flavour, MockSettings
+    from orchestrator.mock.settings import MockSettings
 
-    Printer().progress(f"mock {flavour} on http://{host}:{port}/v1, first token {ttft_s} s, {step_s} s a token")
-    serve(MockSettings(flavour=Flavour(flavour), ttft_s=ttft_s, step_s=step_s, slots=slots), host=host, port=port)
+    printer = Printer()
+    if is_list:
+        _list(printer)
+        return 0
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = with_values(MockSettings(), USUAL | dict(get_preset(preset) if preset else {}) | given)
+    settings = with_texts(settings, switches)
+    told = f"first token {settings.ttft_s:g} s, {settings.step_s:g} s a token"
+    serve(
+        settings,
+        host=host,
+        port=port,
+        on_ready=lambda url: printer.progress(f"mock {settings.flavour} on {url}, {told}"),
+    )
     return 0
+
+
+def _list(printer: Any) -> None:
+    from orchestrator.mock.presets import PRESETS
+    from orchestrator.mock.reading import as_text
+    from orchestrator.mock.settings import MockSettings, switches
+
+    plain = MockSettings()
+    printer.table(
+        ("SWITCH", "DEFAULT", ""), [(n, as_text(USUAL.get(n, getattr(plain, n))), s) for n, s in switches().items()]
+    )
+    printer.answer("")
+    printer.table(
+        ("PRESET", "", "SWITCHES"),
+        [(n, says, " ".join(f"{k}={as_text(v)}" for k, v in values.items())) for n, (says, values) in PRESETS.items()],
+    )
