@@ -15,6 +15,7 @@ from orchestrator.pipeline.events import (
     Event,
     GateBegan,
     GateEnded,
+    LapEnded,
     Notice,
     StageBegan,
     StageEnded,
@@ -75,6 +76,8 @@ class LiveView:
             case CellMoved():
                 share = (event.index + event.share) / event.total
                 self._move(where, f"{event.index + 1}/{event.total} {event.cell}: {event.text}", share, is_cell=True)
+            case LapEnded():
+                pass
             case CellEnded():
                 place = f"{event.index + 1}/{event.total} {event.cell.workload}/{event.cell.id}"
                 self._printer.progress(f"{where}: {place}: {event.text}", status=None)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from orchestrator.errors import Interrupted
 from orchestrator.records.record import CellRecord, GateRecord
+from orchestrator.records.store import StoredCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,15 @@ class CellMoved(Event):
     total: int
     share: float
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LapEnded(Event):
+    """One repeat of a cell is on disk; `stored` is the cell with all its repeats so far."""
+
+    cell: str
+    repeat: int
+    stored: StoredCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,49 +2,31 @@
 
 The repeats of a workload's cells are interleaved: each round runs every cell once, in an order shuffled by the
 workload's seed, so that a machine that grows warm or slow in an hour does so under all cells alike. A cell is written
-after each of its repeats: what is on disk is true whenever the sweep ends.
+after each of its repeats: what is on disk is true whenever the sweep ends. Where a level is looked for (`search`) or a
+capacity has to be known first (`overload`), `pipeline.seeking` says what comes next.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from orchestrator.errors import TargetError
-from orchestrator.figures.cell import cell_figures
-from orchestrator.figures.stats import Spread
+from orchestrator.figures.cell import CellFigures, cell_figures
+from orchestrator.pipeline import remaining
+from orchestrator.pipeline.course import Course, cell_digest, is_finished, is_tight, stands, stored_laps, turns
 from orchestrator.pipeline.death import raise_if_dead
-from orchestrator.pipeline.events import CellBegan, CellEnded, CellMoved
+from orchestrator.pipeline.events import CellBegan, CellEnded, CellMoved, LapEnded
 from orchestrator.pipeline.road import Road, RunCell
+from orchestrator.pipeline.seeking import Seeker, capacity_cell, capacity_rps, seekers
 from orchestrator.records.aside import foreign_cell_files, set_aside
 from orchestrator.records.store import StoredCell
-from orchestrator.sweep.outcome import Lap, cell_outcome
+from orchestrator.sweep.outcome import cell_outcome
 from orchestrator.sweep.spec import CellProgress, LoadTarget
-from orchestrator.sweep.workload import Cell, Workload
+from orchestrator.sweep.workload import Cell, Kind
 from orchestrator.values import Json, digest
 
-TIGHT_REPEATS = 3
-
-
-def cell_digest(cell: Cell, serving: Mapping[str, Json]) -> str:
-    """Identity of a cell: the load, and what it was sent to (image, argv, effective settings), not the container."""
-    return digest({"load": cell.load_digest(), "serving": dict(serving)})
-
-
-@dataclass(slots=True, eq=False)
-class _Course:
-    """One cell on its way. `stop_reason`: set once no more repeats are to come."""
-
-    cell: Cell
-    digest: str
-    laps: list[Lap] = field(default_factory=list)
-    stop_reason: str | None = None
-    is_kept: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"{self.cell.workload.name}/{self.cell.id}"
+__all__ = ["cell_digest", "cell_words", "sweep_cells"]
 
 
 def sweep_cells(road: Road, load: LoadTarget, serving: Mapping[str, Json]) -> tuple[int, int]:
@@ -62,10 +44,7 @@ def sweep_cells(road: Road, load: LoadTarget, serving: Mapping[str, Json]) -> tu
         road.writer.directory, foreign_cell_files(road.writer.directory, serving_digest), attempt=road.run.attempts
     )
     with road.tools.cell_runner() as run_cell:
-        sweep = _Sweep(road=road, load=load, serving=serving, serving_digest=serving_digest, run_cell=run_cell)
-        for workload in road.job.workloads:
-            sweep.add(workload)
-        return sweep.run()
+        return _Sweep(road=road, load=load, serving=serving, serving_digest=serving_digest, run_cell=run_cell).run()
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -77,41 +56,79 @@ class _Sweep:
     serving: Mapping[str, Json]
     serving_digest: str
     run_cell: RunCell
-    courses: dict[str, list[_Course]] = field(default_factory=dict)
+    courses: list[Course] = field(default_factory=list)
     laps_done: int = 0
     started_s: float = 0.0
 
-    def add(self, workload: Workload) -> None:
-        self.courses[workload.name] = [self._course(cell) for cell in workload.cells()]
-
     def run(self) -> tuple[int, int]:
         self.started_s = self.road.tools.clock()
-        everything = [c for courses in self.courses.values() for c in courses]
-        for course in everything:
-            if course.is_kept:
-                self._tell_end(course, self._stored(course), prefix="kept from an earlier attempt: ")
-        for courses in self.courses.values():
-            for course, is_last in _order(courses):
-                if course.stop_reason is None and not self._is_over_budget(course):
-                    self._lap(course)
-                    self._judge(course, is_last=is_last)
-        unrun = [c.name for c in everything if not c.laps]
+        fixed = {w.name: [self._course(cell) for cell in w.cells()] for w in self.road.job.workloads if not w.search}
+        for workload in self.road.job.workloads:
+            if workload.search is not None:
+                for seeker in seekers(workload):
+                    self._seek(seeker)
+                continue
+            for course in turns(fixed[workload.name], workload):
+                self._turn(course)
+        unrun = [c.name for c in self.courses if not c.laps]
         if unrun:
             self.road.note(f"not begun within the budget: {', '.join(unrun)}", is_warning=True)
-        return sum(bool(c.laps) and not c.is_kept for c in everything), sum(c.is_kept for c in everything)
+        return sum(bool(c.laps) and not c.is_kept for c in self.courses), sum(c.is_kept for c in self.courses)
 
-    def _course(self, cell: Cell) -> _Course:
-        course = _Course(cell=cell, digest=cell_digest(cell, self.serving))
+    def _course(self, cell: Cell) -> Course:
+        """The cell's course, with what an earlier attempt has of it."""
+        course = Course(cell=cell, digest=cell_digest(cell, self.serving))
+        self.courses.append(course)
         found = self.road.writer.find_cell(cell.workload.name, cell.id)
-        if found is None or found.cell.digest != course.digest or not _stands(found):
+        if found is None or found.cell.digest != course.digest or not stands(found):
             return course
         course.laps = stored_laps(found)
-        if found.cell.repeats_done >= cell.workload.repeats or found.cell.stop_reason == "tight":
+        if cell.kind is Kind.OVERLOAD and cell.rate_rps is None:
+            course.rate_rps = found.cell.rate_rps
+        if is_finished(found):
             course.stop_reason = found.cell.stop_reason
             course.is_kept = True
+            self._tell_end(course, found, prefix="kept from an earlier attempt: ")
         return course
 
-    def _is_over_budget(self, course: _Course) -> bool:
+    def _seek(self, seeker: Seeker) -> None:
+        """Level after level, until the search has its answer or the budget ends."""
+        by_level: dict[float, Course] = {}
+        while (level := seeker.next_level()) is not None:
+            if level not in by_level:
+                by_level[level] = self._course(seeker.cell_at(level))
+            course = by_level[level]
+            if course.stop_reason is None:
+                self._turn(course)
+            if not course.laps:
+                return
+            seeker.take(level, self._figures(course), can_go_on=course.stop_reason is None)
+            if not seeker.is_open(level) and course.stop_reason is None:
+                course.stop_reason = "decided"
+                self._tell_end(course, self._write(course), prefix="")
+        self.road.note(seeker.words)
+        self.road.writer.append_event("search", seeker.as_json())
+
+    def _turn(self, course: Course) -> None:
+        """One more repeat, unless the budget is over."""
+        if self._is_over_budget(course):
+            return
+        if course.cell.kind is Kind.OVERLOAD and course.cell.rate_rps is None and course.rate_rps is None:
+            course.rate_rps = self._capacity(course.cell)
+            if course.rate_rps is None:
+                course.stop_reason = "budget"
+                return
+        self._lap(course)
+        self._judge(course)
+
+    def _capacity(self, cell: Cell) -> float | None:
+        """Requests per second that the server answers when kept busy; measured as a cell of its own."""
+        course = self._course(capacity_cell(cell, self.load))
+        while course.stop_reason is None:
+            self._turn(course)
+        return capacity_rps(self._figures(course)) if course.laps else None
+
+    def _is_over_budget(self, course: Course) -> bool:
         budget_s = self.road.job.options.budget_s
         if budget_s is None or self.road.tools.clock() - self.started_s < budget_s:
             return False
@@ -120,49 +137,48 @@ class _Sweep:
             self._tell_end(course, self._write(course), prefix="")
         return True
 
-    def _lap(self, course: _Course) -> None:
-        road, total = self.road, sum(len(c) for c in self.courses.values())
-        index = self._index(course)
+    def _lap(self, course: Course) -> None:
+        road, index, total, repeat = self.road, self.courses.index(course), len(self.courses), len(course.laps)
+        left = remaining.words(remaining.remaining_s(self.courses))
 
         def show(progress: CellProgress) -> None:
+            text = f"repeat {repeat + 1}/{course.repeats}: {progress.text}" + (f", {left}" if left else "")
             moved = CellMoved(
-                where=road.where,
-                cell=course.name,
-                index=index,
-                total=total,
-                share=progress.share,
-                text=f"repeat {progress.repeat + 1}/{course.cell.workload.repeats}: {progress.text}",
+                where=road.where, cell=course.name, index=index, total=total, share=progress.share, text=text
             )
             road.observer.on(moved)
 
         with road.tools.sweep_turn():
             road.cancel.check()
             road.observer.on(CellBegan(where=road.where, cell=course.name, index=index, total=total))
-            repeat = len(course.laps)
             road.writer.append_event("cell", {"cell": course.name, "repeat": repeat, "index": index, "total": total})
-            lap = self.run_cell(self.load, course.cell, repeat, show, road.cancel.is_set)
+            lap = self.run_cell(self.load, course.to_run, repeat, show, road.cancel.is_set)
         road.cancel.check()
         course.laps.append(replace(lap, record={**lap.record, "order": self.laps_done}))
         self.laps_done += 1
 
-    def _judge(self, course: _Course, *, is_last: bool) -> None:
+    def _judge(self, course: Course) -> None:
         """Write the cell as it is now; say so when it is finished."""
-        w, stored = course.cell.workload, self._write(course)
-        rate = cell_figures(stored.cell, stored.requests).output_tok_per_s
-        if len(course.laps) >= w.repeats:
+        stored, tight = self._write(course), course.cell.workload.tight
+        if len(course.laps) >= course.repeats:
             course.stop_reason = "all"
-        elif w.tight is not None and _is_tight(rate, w.tight):
+        elif tight is not None and is_tight(cell_figures(stored.cell, stored.requests).output_tok_per_s, tight):
             course.stop_reason = "tight"
+        if course.stop_reason is not None:
             stored = self._write(course)
+        self.road.observer.on(
+            LapEnded(where=self.road.where, cell=course.name, repeat=len(course.laps) - 1, stored=stored)
+        )
         if course.stop_reason is not None:
             self._tell_end(course, stored, prefix="")
         self._refuse_silence(course, stored)
 
-    def _write(self, course: _Course) -> StoredCell:
-        outcome = cell_outcome(self.load, course.cell, course.laps, stop_reason=course.stop_reason or "interrupted")
-        course.laps = [replace(lap, record=r) for lap, r in zip(course.laps, outcome.record.laps, strict=True)]
+    def _write(self, course: Course) -> StoredCell:
+        outcome = cell_outcome(self.load, course.to_run, course.laps, stop_reason=course.stop_reason or "interrupted")
+        course.laps = [replace(lap, record=r) for lap, r in zip(outcome.laps, outcome.record.laps, strict=True)]
         record = replace(
             outcome.record,
+            id=course.cell.id,
             digest=course.digest,
             serving_digest=self.serving_digest,
             is_ungated=self.road.run.is_ungated,
@@ -171,21 +187,22 @@ class _Sweep:
         self.road.save()
         return StoredCell(cell=record, requests=outcome.requests)
 
-    def _stored(self, course: _Course) -> StoredCell:
+    def _figures(self, course: Course) -> CellFigures:
         found = self.road.writer.find_cell(course.cell.workload.name, course.cell.id)
-        assert found is not None
-        return found
+        assert found is not None, "a course with a repeat is on disk"
+        return cell_figures(found.cell, found.requests)
 
-    def _index(self, course: _Course) -> int:
-        return [c for courses in self.courses.values() for c in courses].index(course)
+    def _tell_end(self, course: Course, stored: StoredCell, *, prefix: str) -> None:
+        ended = CellEnded(
+            where=self.road.where,
+            cell=stored.cell,
+            index=self.courses.index(course),
+            total=len(self.courses),
+            text=prefix + cell_words(stored),
+        )
+        self.road.observer.on(ended)
 
-    def _tell_end(self, course: _Course, stored: StoredCell, *, prefix: str) -> None:
-        total = sum(len(c) for c in self.courses.values())
-        text = prefix + cell_words(stored)
-        where, index = self.road.where, self._index(course)
-        self.road.observer.on(CellEnded(where=where, cell=stored.cell, index=index, total=total, text=text))
-
-    def _refuse_silence(self, course: _Course, stored: StoredCell) -> None:
+    def _refuse_silence(self, course: Course, stored: StoredCell) -> None:
         """A failed request may be a dead server's; a repeat without one answer ends the sweep in any case."""
         of_lap = [r for r in stored.requests if r.repeat == course.laps[-1].repeat]
         good = sum(r.failure is None for r in of_lap)
@@ -197,47 +214,6 @@ class _Sweep:
                 f"{self.road.where}: no request of {course.name} was answered: {kinds}",
                 hint="its requests.jsonl has the server's words; the server's log is in the record",
             )
-
-
-def _order(courses: Sequence[_Course]) -> Iterator[tuple[_Course, bool]]:
-    """Every course as often as it has repeats to run; with it, whether that is its last."""
-    if not courses:
-        return
-    w = courses[0].cell.workload
-    todo = {id(c): w.repeats - len(c.laps) for c in courses if c.stop_reason is None}
-    if w.order == "listed":
-        for course in courses:
-            for left in range(todo.get(id(course), 0), 0, -1):
-                yield course, left == 1
-        return
-    for round_ in range(w.repeats):
-        shuffled = list(courses)
-        random.Random(f"{w.seed}/order/{round_}").shuffle(shuffled)
-        for course in shuffled:
-            left = todo.get(id(course), 0)
-            if left > 0:
-                todo[id(course)] = left - 1
-                yield course, left == 1
-
-
-def stored_laps(found: StoredCell) -> list[Lap]:
-    """The repeats of a stored cell, to go on from."""
-    laps = []
-    for record in found.cell.laps:
-        requests = tuple(r for r in found.requests if r.repeat == record.get("repeat"))
-        laps.append(Lap(record=record, requests=requests))
-    return laps
-
-
-def _is_tight(rate: Spread | None, half_width: float) -> bool:
-    """The mean over at least three repeats is known to within that share of it."""
-    if rate is None or rate.n < TIGHT_REPEATS or rate.relative_half_width is None:
-        return False
-    return rate.relative_half_width <= half_width
-
-
-def _stands(found: StoredCell) -> bool:
-    return found.cell.status == "measured" and found.cell.is_valid
 
 
 def cell_words(stored: StoredCell) -> str:

@@ -72,10 +72,11 @@ class Lap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellOutcome:
-    """A cell as it is written down."""
+    """A cell as it is written down. `laps`: its repeats, in place on the cell's clock."""
 
     record: CellRecord
     requests: tuple[RequestRecord, ...]
+    laps: tuple[Lap, ...] = ()
 
     @property
     def is_cancelled(self) -> bool:
@@ -201,7 +202,7 @@ def cell_outcome(target: LoadTarget, cell: Cell, laps: Sequence[Lap], *, stop_re
         client=_client(placed, requests, lag_p99),
         definitions=dict(DEFINITIONS),
     )
-    return CellOutcome(record=record, requests=requests)
+    return CellOutcome(record=record, requests=requests, laps=placed)
 
 
 def _placed(laps: Sequence[Lap]) -> tuple[Lap, ...]:

@@ -241,7 +241,7 @@ class Workload:
     def _timed(self, kind: Kind) -> Iterator[Cell]:
         for p in self.prompt_tokens:
             for o in self.output_tokens:
-                for rate in self.rate:
+                for rate in self.rate or (None,):
                     for b in self.burstiness:
                         yield Cell(
                             workload=self,

@@ -39,7 +39,9 @@ BESIDE = {
     "orchestrator.gating.gate": BASE | {"orchestrator.wire.chat"},
     "orchestrator.records.record": BASE,
     "orchestrator.records.store": BASE | {"orchestrator.records.record"},
-    "orchestrator.sweep.workload": BASE,
+    "orchestrator.sweep.lengths": BASE,
+    "orchestrator.sweep.workload": BASE | {"orchestrator.sweep.lengths"},
+    "orchestrator.sweep.search": BASE,
     "orchestrator.sweep.timing": BASE | {"orchestrator.wire", "orchestrator.records.record"},
 }
 """Modules with a list of their own: these and nothing else of ours."""

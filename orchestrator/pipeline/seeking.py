@@ -1,0 +1,130 @@
+"""What a sweep measures next where that depends on what it has seen: a search's level, an overload's capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from orchestrator.figures.cell import CellFigures
+from orchestrator.sweep.search import UNDECIDED, Ended, Found, Range, Tried, next_level
+from orchestrator.sweep.spec import LoadTarget
+from orchestrator.sweep.workload import Cell, Kind, Workload
+from orchestrator.values import Json
+
+CAPACITY_REQUESTS_PER_USER = 3
+CAPACITY_USERS = 16
+CAPACITY_REPEATS = 1
+
+
+@dataclass(slots=True, eq=False)
+class Seeker:
+    """One search: the cell whose level is varied, and what was tried."""
+
+    base: Cell
+    tried: dict[float, Tried] = field(default_factory=dict)
+    found: Found | None = None
+
+    @property
+    def range(self) -> Range:
+        search = self.base.workload.search
+        assert search is not None
+        return Range(
+            low=search.low, high=search.high, precision=search.precision, is_whole=search.over == "concurrency"
+        )
+
+    def next_level(self) -> float | None:
+        """None: the search has its answer (`found`)."""
+        found = next_level(self.range, list(self.tried.values()))
+        if isinstance(found, Found):
+            self.found = found
+            return None
+        return found
+
+    def cell_at(self, level: float) -> Cell:
+        if self.range.is_whole:
+            return replace(self.base, concurrency=round(level))
+        return replace(self.base, rate_rps=level)
+
+    def take(self, level: float, figures: CellFigures, *, can_go_on: bool) -> None:
+        """What a level came to so far."""
+        judged = figures.goodput
+        self.tried[level] = Tried(
+            level=level,
+            verdict=UNDECIDED if judged is None else judged.verdict.value,
+            attainment=None if judged is None else judged.attainment,
+            share=self.base.slo.share if self.base.slo is not None else 1.0,
+            is_valid=figures.is_valid,
+            can_go_on=can_go_on,
+        )
+
+    def is_open(self, level: float) -> bool:
+        """The level may be asked for again."""
+        tried = self.tried.get(level)
+        return tried is None or (tried.verdict == UNDECIDED and tried.can_go_on)
+
+    @property
+    def words(self) -> str:
+        """The answer in a line."""
+        found, unit = self.found, "users" if self.range.is_whole else "requests/s"
+        slo = self.base.slo
+        goal = slo.name if slo is not None else "the service level"
+        if found is None or found.ended is Ended.SPOILED:
+            return f"search for {goal} over {unit}: no answer, a level broke a guard"
+        if found.best is None:
+            return f"search for {goal}: not met even at {self.range.low:g} {unit}"
+        above = "the highest tried" if found.missed is None else f"missed at {found.missed:g}"
+        doubt = "" if found.is_certain else "; the interval of a level next to it encloses the share"
+        notes = "".join(f"; {note}" for note in found.notes)
+        return f"search for {goal}: met up to {found.best:g} {unit}, {above}{doubt}{notes}"
+
+    def as_json(self) -> dict[str, Json]:
+        """For the record's events."""
+        found = self.found
+        return {
+            "workload": self.base.workload.name,
+            "over": "concurrency" if self.range.is_whole else "rate",
+            "levels": [
+                {"level": t.level, "verdict": t.verdict, "attainment": t.attainment} for t in self.tried.values()
+            ],
+            "ended": None if found is None else found.ended.value,
+            "best": None if found is None else found.best,
+            "missed": None if found is None else found.missed,
+            "is_certain": None if found is None else found.is_certain,
+            "notes": [] if found is None else list(found.notes),
+        }
+
+
+def seekers(workload: Workload) -> Iterator[Seeker]:
+    """A search for each point of the workload's other axes."""
+    search = workload.search
+    assert search is not None
+    seen: set[Cell] = set()
+    for cell in workload.cells():
+        if search.over == "concurrency":
+            base = replace(cell, concurrency=1)
+        else:
+            base = replace(cell, rate_rps=search.low)
+        key = replace(base, workload=replace(workload, name=""))
+        if key not in seen:
+            seen.add(key)
+            yield Seeker(base)
+
+
+def capacity_cell(cell: Cell, load: LoadTarget) -> Cell:
+    """A closed loop of the overload's sizes at all the server's slots."""
+    workload = replace(
+        cell.workload, repeats=CAPACITY_REPEATS, requests_per_user=CAPACITY_REQUESTS_PER_USER, slo=None, search=None
+    )
+    return Cell(
+        workload=workload,
+        kind=Kind.CLOSED,
+        prompt=cell.prompt,
+        output=cell.output,
+        concurrency=load.slots or CAPACITY_USERS,
+    )
+
+
+def capacity_rps(figures: CellFigures) -> float | None:
+    """Good requests per second of its repeats; None when none was good."""
+    spans = [(end - start) / 1e9 for start, end in figures.cell.spans_ns if end > start]
+    return figures.good / sum(spans) if spans and figures.good else None
