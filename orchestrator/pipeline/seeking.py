@@ -98,15 +98,14 @@ def seekers(workload: Workload) -> Iterator[Seeker]:
     """A search for each point of the workload's other axes."""
     search = workload.search
     assert search is not None
-    seen: set[Cell] = set()
+    seen: set[str] = set()
     for cell in workload.cells():
         if search.over == "concurrency":
             base = replace(cell, concurrency=1)
         else:
             base = replace(cell, rate_rps=search.low)
-        key = replace(base, workload=replace(workload, name=""))
-        if key not in seen:
-            seen.add(key)
+        if base.id not in seen:
+            seen.add(base.id)
             yield Seeker(base)
 
 

@@ -61,9 +61,7 @@ class World:
     hosts: tuple[str, ...] = ("spark01",)
     options: Options = field(default_factory=Options)
     suite: Suite | None = None
-    workloads: tuple[Workload, ...] = (
-        Workload(name="quick", concurrency=(1, 2), repeats=1, output_tokens=(fixed(8),), order="listed"),
-    )
+    workloads: tuple[Workload, ...] = (QUICK,)
     runtimes: dict[str, FakeRuntime] = field(default_factory=dict)
     on_event: Callable[[Event], None] = lambda _: None
     on_cell: Callable[[Cell], None] = lambda _: None
@@ -72,6 +70,8 @@ class World:
     lock_error: LockHeld | None = None
     cell_failure: str | None = None
     cells_run: list[str] = field(default_factory=list)
+    span_s: Callable[[Cell, int], float] = lambda _, __: 1.0
+    ttft_s: Callable[[Cell], float] = lambda _: 0.1
     events: list[Event] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
     available_bytes: int = 100 * GIB
@@ -174,15 +174,18 @@ class World:
             index=0,
             scheduled_ns=0,
             sent_ns=0,
-            first_token_ns=S // 10,
-            end_ns=S,
+            first_token_ns=round(self.ttft_s(cell) * S),
+            end_ns=round(self.span_s(cell, repeat) * S),
             output_tok=cell.output_tok,
             prompt_tok=128,
         )
         if self.cell_failure is not None:
             request = RequestRecord(repeat=repeat, index=0, scheduled_ns=0, sent_ns=0, failure=self.cell_failure)
         requests = tuple(replace(request, index=i) for i in range(cell.requests_per_repeat))
-        return Lap(record={"repeat": repeat, "span_ns": [0, S], "duration_s": 1.0}, requests=requests)
+        span_s = self.span_s(cell, repeat)
+        self.time_s += span_s
+        record = {"repeat": repeat, "span_ns": [0, round(span_s * S)], "duration_s": span_s}
+        return Lap(record=record, requests=requests)
 
 
 def stored(world: World) -> Any:
