@@ -1,4 +1,4 @@
-"""Write the README's generated tables from the schemas; `--check` says whether they are up to date."""
+"""Write the README's generated tables, of keys and of shipped workloads; `--check` says whether they are up to date."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.cli.commands.docs import load_schema
 from orchestrator.profile.docs import describe
+from orchestrator.sweep.loading import list_workloads, load_workload
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 DEPTH = 2
@@ -19,8 +20,12 @@ def generated(text: str) -> str:
     """The README's text with each generated part made anew."""
 
     def fill(found: re.Match[str]) -> str:
-        rows = "\n".join(rows_of(describe(load_schema(found[1]))))
-        return f"<!-- generated: {found[1]} -->\n| key | value | what it says |\n|---|---|---|\n{rows}\n<!-- end -->"
+        if found[1] == "shipped":
+            head, lines = ("workload", "kind", "what it asks for"), shipped_rows()
+        else:
+            head, lines = ("key", "value", "what it says"), rows_of(describe(load_schema(found[1])))
+        table = "\n".join([f"| {' | '.join(head)} |", "|---|---|---|", *lines])
+        return f"<!-- generated: {found[1]} -->\n{table}\n<!-- end -->"
 
     return re.sub(r"<!-- generated: (\w+) -->\n.*?<!-- end -->", fill, text, flags=re.S)
 
@@ -32,6 +37,14 @@ def rows_of(manual: str) -> Iterator[str]:
         if key.count(".") < DEPTH:
             sentence = re.split(r"(?<=[a-z`)])[.] ", description, maxsplit=1)[0].rstrip(".")
             yield f"| {key} | {cell(facts.strip('*'))} | {cell(sentence)} |"
+
+
+def shipped_rows() -> Iterator[str]:
+    """One table row for each workload that ships, with its title."""
+    shipped = (README.parent / "profiles" / "workloads",)
+    for found in list_workloads(shipped):
+        workload = load_workload(found.name, search=shipped)
+        yield f"| `{found.name}` | {', '.join(workload.kinds)} | {cell(workload.title or '')} |"
 
 
 def cell(text: str) -> str:

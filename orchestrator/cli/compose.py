@@ -88,10 +88,11 @@ def load_profile(name: str) -> Loaded:
 
 def load_workloads(names: Sequence[str], overrides: Sequence[str]) -> tuple[Workload, ...]:
     """Workloads by name or path with `--set key=value` applied to each."""
-    from orchestrator.sweep.loading import load_workload, parse_overrides, search_path, with_overrides
+    from orchestrator.sweep.loading import load_workload, search_path
+    from orchestrator.sweep.overrides import parse_overrides
 
     changes = parse_overrides(overrides)
-    return tuple(with_overrides(load_workload(name, search=search_path()), changes) for name in names)
+    return tuple(load_workload(name, search=search_path(), changes=changes) for name in names)
 
 
 def no_suite() -> Suite:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -13,7 +13,11 @@ from orchestrator.profile.wording import choices, expected, is_null, kinds_of
 
 
 def describe(schema: Schema) -> str:
-    """The manual of one of our schemas, by its own order. Nested keys follow their parent, named by dotted path."""
+    """The manual of one of our schemas, by its own order. Nested keys follow their parent, named by dotted path.
+
+    Neighbours with the same `x-kinds`, the kinds that take a key, stand under one heading. A form with `x-described`,
+    the key that has the same one, is not described again.
+    """
     placed = inline(schema)
     blocks = [f"# {placed.get('title', 'Keys')}", str(placed.get("description", ""))]
     blocks += _keys(placed, "")
@@ -21,8 +25,13 @@ def describe(schema: Schema) -> str:
 
 
 def _keys(schema: Schema, prefix: str) -> Iterator[str]:
+    group: object = None
+    has_groups = any("x-kinds" in inner for inner in schema.get("properties", {}).values())
     for name, inner in schema.get("properties", {}).items():
         path = f"{prefix}{name}"
+        if has_groups and (kinds := inner.get("x-kinds", ())) != group:
+            group = kinds
+            yield f"# Keys of {_listed(kinds) if kinds else 'every kind'}"
         yield _heading(path)
         yield _facts(inner, is_required=name in schema.get("required", ()))
         yield str(inner.get("description", ""))
@@ -33,6 +42,8 @@ def _keys(schema: Schema, prefix: str) -> Iterator[str]:
 
 def _below(schema: Schema, path: str) -> Iterator[str]:
     """Keys inside this one, through the items of lists and the forms of unions."""
+    if "x-described" in schema:
+        return
     yield from _keys(schema, f"{path}.")
     items = schema.get("items")
     if isinstance(items, Mapping):
@@ -51,6 +62,8 @@ def _heading(path: str) -> str:
 
 def _facts(schema: Schema, *, is_required: bool) -> str:
     facts = [_type(schema)]
+    if "x-kinds" in schema:
+        facts.append(f"for {_listed(schema['x-kinds'])}")
     if "x-unit" in schema:
         facts.append(str(schema["x-unit"]))
     if bounds := _bounds(schema):
@@ -98,6 +111,10 @@ def _yaml(name: str, value: Any) -> str:
     style = None if isinstance(value, list | dict) else False
     written = yaml.safe_dump({name: value}, default_flow_style=style, sort_keys=False, allow_unicode=True, width=110)
     return str(written).rstrip()
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _inline_value(value: Any) -> str:

@@ -77,7 +77,7 @@ class Lengths:
             return {"median": self.median, "sigma": self.sigma, **bounds}
         if len(self.table) <= SHOWN_TABLE:
             return {"table": list(self.table), **bounds}
-        table = {"size": len(self.table), "mean": self.typical, "digest": digest(list(self.table))}
+        table: dict[str, Json] = {"size": len(self.table), "mean": self.typical, "digest": digest(list(self.table))}
         return {"table": table, **bounds}
 
     @property

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from orchestrator.errors import InputError
-from orchestrator.profile.checking import require
+from orchestrator.errors import InputError, InvalidFile, Problem
+from orchestrator.profile.checking import check, in_order
 from orchestrator.profile.schemas import Schema, read_schema
-from orchestrator.profile.yaml_lines import Document, load_document, merge, read_document
-from orchestrator.sweep.workload import Kind, Workload
-from orchestrator.values import Json
-
-LISTS = frozenset({"kinds", "prompt_tokens", "output_tokens", "concurrency"})
-SET = "--set"
+from orchestrator.profile.yaml_lines import read_document
+from orchestrator.sweep.overrides import is_override, with_changes
+from orchestrator.sweep.workload import Workload
+from orchestrator.sweep.workload_checks import cross_problems
+from orchestrator.sweep.workload_values import workload_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +57,39 @@ def _title(path: Path) -> str | None:
     return title if isinstance(title, str) else None
 
 
-def load_workload(name_or_path: str, *, search: Sequence[Path]) -> Workload:
-    """Read a workload by name or by path.
+def load_workload(name_or_path: str, *, search: Sequence[Path], changes: Mapping[str, str] | None = None) -> Workload:
+    """Read a workload by name or by path, and the files it names.
+
+    Args:
+        changes: `parse_overrides` of `--set`: laid upon the file before it is checked.
 
     Raises:
         InputError: There is no such file.
-        InvalidFile: With every problem in it at once.
+        InvalidFile: With every problem in it at once, each at its line or its override.
     """
     path = find_workload(name_or_path, search=search)
-    document = read_document(path)
-    require(document, workload_schema(), str(path))
-    return _workload(document.value)
+    schema, written = workload_schema(), read_document(path)
+    try:
+        document = with_changes(written, changes or {}, schema)
+        if problems := check(document, schema, str(path)) or cross_problems(document, written, schema):
+            raise InvalidFile(in_order(list(problems)))
+        workload = workload_of(document)
+    except InvalidFile as exc:
+        raise InvalidFile([_placed(problem) for problem in exc.problems], hint=exc.hint) from exc
+    _require_distinct(workload, path)
+    return workload
+
+
+def _placed(problem: Problem) -> Problem:
+    """An override has no lines."""
+    return replace(problem, line=None) if is_override(problem.file) else problem
+
+
+def _require_distinct(workload: Workload, path: Path) -> None:
+    ids = [cell.id for cell in workload.cells()]
+    if twice := next((i for i in ids if ids.count(i) > 1), None):
+        what = f"two of its cells would both be called {twice}: write the sizes so that they differ"
+        raise InvalidFile([Problem(file=str(path), line=None, path="", message=what)])
 
 
 def find_workload(name_or_path: str, *, search: Sequence[Path]) -> Path:
@@ -91,61 +111,3 @@ def find_workload(name_or_path: str, *, search: Sequence[Path]) -> Path:
     raise InputError(
         f"no workload named {name_or_path!r}", hint=f"did you mean {near[0]!r}? {known}" if near else known
     )
-
-
-def parse_overrides(texts: Sequence[str]) -> Mapping[str, str]:
-    """`["concurrency=1,4"]` as a mapping; a later one wins.
-
-    Raises:
-        InputError: One has no `=`.
-    """
-    pairs: dict[str, str] = {}
-    for text in texts:
-        key, sign, value = text.partition("=")
-        if not sign or not key.strip() or not value.strip():
-            raise InputError(f"{SET} {text}: expected KEY=VALUE", hint="for example --set concurrency=1,4")
-        pairs[key.strip()] = value.strip()
-    return pairs
-
-
-def with_overrides(workload: Workload, changes: Mapping[str, str]) -> Workload:
-    """The workload with some keys changed; values are read as in a file, lists may stand without brackets.
-
-    Raises:
-        InvalidFile: A key is unknown or a value does not fit.
-    """
-    if not changes:
-        return workload
-    document = load_document(f"name: {workload.name}", SET)
-    for key, text in changes.items():
-        written = f"[{text}]" if key in LISTS and not text.startswith("[") else text
-        document = merge(document, load_document(f"{key}: {written}", SET))
-    require(document, workload_schema(), SET)
-    return _workload({**as_mapping(workload), **_mapping(document)})
-
-
-def as_mapping(workload: Workload) -> dict[str, Json]:
-    """The workload as its file would say it."""
-    plain: dict[str, Json] = {}
-    for f in fields(workload):
-        value = getattr(workload, f.name)
-        plain[f.name] = [str(v) if isinstance(v, Kind) else v for v in value] if f.name in LISTS else value
-    return plain
-
-
-def _mapping(document: Document) -> Mapping[str, Json]:
-    value = document.value
-    assert isinstance(value, Mapping), "checked against the schema"
-    return value
-
-
-def _workload(value: Json) -> Workload:
-    """From a value that fits the schema."""
-    assert isinstance(value, Mapping), "checked against the schema"
-    plain: dict[str, Any] = {k: v for k, v in value.items() if v is not None}
-    for key in LISTS & plain.keys():
-        listed = plain[key] if isinstance(plain[key], list) else [plain[key]]
-        plain[key] = tuple(Kind(v) for v in listed) if key == "kinds" else tuple(listed)
-    for key in {"temperature", "request_timeout_s"} & plain.keys():
-        plain[key] = float(plain[key])
-    return Workload(**plain)
