@@ -1,257 +1,144 @@
-"""`make bench`: what gate0's own machinery costs, beside its peers in the same run.
+"""`make bench`: what gate0's own machinery costs and how exact it is, beside its peers in the same run.
 
-    load       the mock in a process of its own, one step clock for all streams, each chunk stamped just before the
-               kernel gets it; every client in a process of its own; one round to warm up, then ROUNDS bursts of
-               all streams at once: each figure is the median over the rounds, for other jobs hit single bursts
-      TTFT error   (client's first token - client's first byte sent) - (mock's first token - mock's whole request in
-                   hand): all that a client adds to the true figure, dispatch and stamp together
-      event lag    client's stamp - mock's stamp of the same chunk
-      cost         the client's processor time per token while the round runs. aiohttp and httpx split lines and parse
-                   JSON as they go, as benchmark tools do with them; gate0 parses when the clock has stopped
-    start-up   `gate0 --help` against `python -c pass`
-    deploy     tools/bench_deploy.py, if it is there and the lab runs
+    engine    the bare load engine, aiohttp and httpx, chunk by chunk (bench_engine.py)
+    peers     closed loops of `gate0 sweep`, vLLM's bench, llama-benchy, GuideLLM and AIPerf, each by its own
+              command line
+    events    the same with several tokens an event: what each tool's words come to then
+    open      arrivals at a fixed rate (bench_open.py)
+    startup   `gate0 --help` against `python -c pass`
+    deploy    tools/bench_deploy.py, where the lab runs
 
-The mock is Python and shares the machine: its own burst of writes is in everyone's lag alike.
+All against the mock in a process of its own, whose true times are known for every answer. The mock keeps to one core, a
+client to another; this program shares the mock's. The mock is Python and the machine may be shared: read the ratios.
+The peers are installed under .parts/peers when first needed; their results of the last run stay in .parts/peers/out.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import importlib.util
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from time import monotonic_ns
 from typing import Any
 
-import orjson
+CHECKOUT = Path(__file__).resolve().parent.parent
+if str(CHECKOUT) not in sys.path:  # run as a script: its own folder is there, the checkout is not
+    sys.path.insert(0, str(CHECKOUT))
 
-ROOT = Path(__file__).resolve().parents[1]
-STREAMS = (32, 128, 256)
-OUTPUT_TOK = 64
-ROUNDS = 5
-STEP_S = 0.02
-TTFT_S = 0.1
-CLIENTS = ("gate0", "aiohttp", "httpx")
-TARGET_STREAMS = 128
-TARGET_TTFT_MS, TARGET_TOK_PER_S, TARGET_HELP_MS = 1.0, 60_000, 150
-CHILD_TIMEOUT_S = 300
-RECEIVED = "x-mock-received-ns"
+from tools import bench_closed, bench_engine, bench_open  # noqa: E402
+from tools.bench_install import VERSIONS  # noqa: E402
+from tools.bench_mock import MOCK_CORE, keep_to, say  # noqa: E402
+from tools.bench_peers import CLIENTS, Client, gate0_program  # noqa: E402
+from tools.bench_show import Target  # noqa: E402
+from tools.vllm_parts import VLLM_VERSION  # noqa: E402
 
-Stamped = list[tuple[int, bytes]]
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """One request of one client: when it says it sent, when the mock had it, and each read with its stamp."""
-
-    sent_ns: int
-    received_ns: int
-    reads: Stamped
+SECTIONS = ("engine", "peers", "events", "open", "startup", "deploy")
+PEER_SECTIONS = {"peers", "events", "open"}
+STREAMS, QUICK_STREAMS = (32, 128, 256), (32,)
+ROUNDS = 2
+TOKENS_PER_EVENT, EVENT_STREAMS = 4, 32
+OPEN_S, OPEN_SHORT_S, QUICK_OPEN_S = 60.0, 20.0, 10.0
+TTFT_LIMITS_MS = {32: 0.5, 128: 1.0}
+COST_STREAMS, COST_LIMIT_TOK_PER_S = 256, 80_000
+EVENT_LIMIT, RATE_LIMIT, LATE_LIMIT, SHAPE_LIMIT = 0.01, 0.005, 0.01, 0.1
+HELP_LIMIT_MS = 150
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What one client did at one number of streams."""
+@dataclass(slots=True)
+class Findings:
+    """What a run has found so far."""
 
-    client: str
-    streams: int
-    ttft_error_ms: tuple[float, float]
-    lag_ms: tuple[float, float]
-    cost_us: float
-    tokens: int
-
-    @property
-    def tok_per_s_per_core(self) -> float:
-        return 1e6 / self.cost_us
+    targets: list[Target] = field(default_factory=list)
+    sections: dict[str, Any] = field(default_factory=dict)
 
 
-def bodies(n: int) -> list[bytes]:
-    message = {"role": "user", "content": "How does a river find its way?"}
-    body = {
-        "model": "mock-model",
-        "messages": [message],
-        "max_tokens": OUTPUT_TOK,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    return [orjson.dumps(body)] * n
+def median_of(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return statistics.median(found) if found else None
 
 
-# --- the clients: each runs one round and gives its traces -----------------------------------------------------------
+def run_engine(found: Findings, args: argparse.Namespace) -> None:
+    rounds = bench_engine.measure(args.streams)
+    print("\n" + "\n".join(bench_engine.lines(rounds)))
+    found.sections["engine"] = [asdict(r) for r in rounds]
+    own = [r for r in rounds if r.client == "gate0" and r.streams == COST_STREAMS]
+    found.targets.append(_cost_target("bare engine", median_of(r.tok_per_s_per_core for r in own)))
 
 
-async def gate0_rounds(url: str, streams: int, rounds: int) -> list[tuple[list[Trace], float]]:
-    from orchestrator.sweep.http1 import endpoint_of, post_bytes, read_response
-    from orchestrator.sweep.load import Load
-
-    endpoint = endpoint_of(url)
-    requests = [post_bytes(endpoint, "/chat/completions", body) for body in bodies(streams)]
-    done = []
-    for _ in range(rounds):
-        outcome = await Load(endpoint, request_timeout_s=60.0).run(requests, concurrency=streams)
-        answers = [(e.sent_ns or 0, read_response(e.chunks)) for e in outcome.exchanges]
-        traces = [Trace(sent, int(a.headers[RECEIVED]), list(a.pieces)) for sent, a in answers]
-        done.append((traces, outcome.cpu_s))
-    return done
+def _cost_target(what: str, value: float | None) -> Target:
+    name = f"{what}, tokens/s of a core at {COST_STREAMS} streams"
+    return Target(name=name, value=value, limit=COST_LIMIT_TOK_PER_S, is_floor=True)
 
 
-async def timed(one: Callable[[], Awaitable[Trace]], streams: int) -> tuple[list[Trace], float]:
-    cpu_s = time.process_time()
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one()) for _ in range(streams)]  # type: ignore[arg-type]
-    return [t.result() for t in tasks], time.process_time() - cpu_s
+def run_peers(found: Findings, args: argparse.Namespace) -> None:
+    runs, failed = bench_closed.measure(args.able, args.streams, rounds=args.rounds)
+    print("\n" + "\n".join([*bench_closed.lines(runs), *_failures(args.unable | failed)]))
+    found.sections["peers"] = {"runs": [asdict(r) for r in runs], "failed": args.unable | failed}
+    own = [r for r in runs if r.client == "gate0"]
+    for streams, limit in TTFT_LIMITS_MS.items():
+        error = median_of(abs(r.ttft_error_ms) for r in own if r.streams == streams)
+        name = f"gate0 sweep, error of the mean TTFT at {streams} streams"
+        found.targets.append(Target(name=name, value=error, limit=limit, unit=" ms"))
+    cost = median_of(r.tok_per_s_per_core for r in own if r.streams == COST_STREAMS)
+    found.targets.append(_cost_target("gate0 sweep", cost))
 
 
-async def aiohttp_rounds(url: str, streams: int, rounds: int) -> list[tuple[list[Trace], float]]:
-    import aiohttp
-
-    body = bodies(1)[0]
-    headers = {"Content-Type": "application/json"}
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), headers=headers) as session:
-
-        async def one() -> Trace:
-            sent = monotonic_ns()
-            reads: Stamped = []
-            async with session.post(f"{url}/chat/completions", data=body) as response:
-                async for line in response.content:
-                    if line.startswith(b"data: {"):
-                        reads.append((monotonic_ns(), line))
-                        orjson.loads(line[6:])
-                received = int(response.headers[RECEIVED])
-            return Trace(sent, received, reads)
-
-        return [await timed(one, streams) for _ in range(rounds)]
+def run_events(found: Findings, args: argparse.Namespace) -> None:
+    runs, failed = bench_closed.measure(args.able, (EVENT_STREAMS,), rounds=1, tokens_per_event=TOKENS_PER_EVENT)
+    print("\n" + "\n".join([*bench_closed.event_lines(runs, args.able), *_failures(args.unable | failed)]))
+    found.sections["events"] = {"runs": [asdict(r) for r in runs], "failed": args.unable | failed}
+    own = [r for r in runs if r.client == "gate0"]
+    errors = {"TPOT": median_of(abs(r.tpot_error) for r in own), "tok/s": median_of(abs(r.rate_error) for r in own)}
+    for word, error in errors.items():
+        name = f"gate0 sweep, error of {word} with {TOKENS_PER_EVENT} tokens an event"
+        found.targets.append(_percent(name, error, EVENT_LIMIT))
 
 
-async def httpx_rounds(url: str, streams: int, rounds: int) -> list[tuple[list[Trace], float]]:
-    import httpx
-
-    body = bodies(1)[0]
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    async with httpx.AsyncClient(limits=limits, timeout=120.0, trust_env=False) as client:
-
-        async def one() -> Trace:
-            sent = monotonic_ns()
-            reads: Stamped = []
-            async with client.stream("POST", f"{url}/chat/completions", content=body) as response:
-                async for line in response.aiter_lines():
-                    if line.startswith("data: {"):
-                        reads.append((monotonic_ns(), line.encode()))
-                        json.loads(line[6:])
-                received = int(response.headers[RECEIVED])
-            return Trace(sent, received, reads)
-
-        return [await timed(one, streams) for _ in range(rounds)]
+def _percent(name: str, value: float | None, limit: float) -> Target:
+    return Target(name=name, value=None if value is None else value * 100, limit=limit * 100, unit=" %")
 
 
-# --- the judge -------------------------------------------------------------------------------------------------------
-
-
-def judge(client: str, streams: int, traces: Sequence[Trace], cpu_s: float) -> Round:
-    """Client stamps against the mock's own, chunk by chunk."""
-    errors, lags, tokens = [], [], 0
-    for trace in traces:
-        events = [(t, s, is_token) for t, s, is_token in stamped_events(trace.reads)]
-        lags += [(t - s) / 1e6 for t, s, _ in events]
-        carrying = [(t, s) for t, s, is_token in events if is_token]
-        tokens += len(carrying)
-        first_t, first_s = carrying[0]
-        errors.append(((first_t - trace.sent_ns) - (first_s - trace.received_ns)) / 1e6)
-    return Round(client, streams, spread(errors), spread(lags), cpu_s / tokens * 1e6, tokens)
-
-
-def stamped_events(reads: Stamped) -> list[tuple[int, int, bool]]:
-    """Client stamp, mock stamp, and whether it carried a token, of every event."""
-    found = []
-    for t, piece in reads:
-        for line in piece.split(b"\n"):
-            if line.startswith(b"data: {"):
-                chunk = orjson.loads(line[6:])
-                choices = chunk["choices"]
-                is_token = bool(choices and choices[0]["delta"].get("content"))
-                found.append((t, int(chunk["mock_ns"]), is_token))
-    return found
-
-
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    ordered = sorted(values)
-    return statistics.median(ordered), ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
-
-
-# --- processes -------------------------------------------------------------------------------------------------------
-
-
-def run_client(client: str, url: str, streams: int) -> Round:
-    """A warm-up round and `ROUNDS` measured ones in this process."""
-    pin(0, 1)
-    runner = {"gate0": gate0_rounds, "aiohttp": aiohttp_rounds, "httpx": httpx_rounds}[client]
-    if client == "httpx":
-        rounds = asyncio.run(runner(url, streams, 1 + ROUNDS))
-    else:
-        import uvloop
-
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
-            rounds = loop.run(runner(url, streams, 1 + ROUNDS))
-    return middle([judge(client, streams, traces, cpu_s) for traces, cpu_s in rounds[1:]])
-
-
-def middle(rounds: Sequence[Round]) -> Round:
-    """The median over rounds, figure by figure."""
-
-    def pair(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
-
-    return Round(
-        client=rounds[0].client,
-        streams=rounds[0].streams,
-        ttft_error_ms=pair([r.ttft_error_ms for r in rounds]),
-        lag_ms=pair([r.lag_ms for r in rounds]),
-        cost_us=statistics.median(r.cost_us for r in rounds),
-        tokens=sum(r.tokens for r in rounds),
+def run_open(found: Findings, args: argparse.Namespace) -> None:
+    long_s, short_s = (QUICK_OPEN_S, QUICK_OPEN_S) if args.quick else (OPEN_S, OPEN_SHORT_S)
+    has_vllm = any(client.name == "vllm" for client in args.able)
+    runs, failed = bench_open.measure(duration_s=long_s, short_s=short_s, has_vllm=has_vllm)
+    print("\n" + "\n".join(bench_open.lines(runs, failed)))
+    found.sections["open"] = {"runs": [asdict(r) for r in runs], "failed": failed}
+    own = [r for r in runs if r.client == "gate0"]
+    plain = [r for r in own if r.asked_burstiness == 1.0]
+    at = f"gate0 sweep at {bench_open.RATE_RPS:g} req/s"
+    found.targets.append(_percent(f"{at}, error of the rate", median_of(abs(r.rate_error) for r in plain), RATE_LIMIT))
+    found.targets.append(
+        _percent(f"{at}, late sends", median_of(r.late for r in plain if r.late is not None), LATE_LIMIT)
     )
+    spread = median_of(abs(r.dispersion - 1) for r in plain)
+    found.targets.append(Target(name=f"{at}, dispersion index off 1 by", value=spread, limit=SHAPE_LIMIT))
+    for asked in (0.5, 2.0):
+        error = median_of(abs(r.burstiness / asked - 1) for r in own if r.asked_burstiness == asked)
+        found.targets.append(_percent(f"{at}, burstiness {asked:g} seen, error", error, SHAPE_LIMIT))
 
 
-def pin(pid: int, core: int) -> None:
-    """One core for the mock, one for the client, where there are two. `pid` 0: this process."""
-    if hasattr(os, "sched_setaffinity") and len(cores := sorted(os.sched_getaffinity(0))) > 1:
-        os.sched_setaffinity(pid, {cores[core % len(cores)]})
+def _failures(failed: dict[str, str]) -> list[str]:
+    return [f"  not measured: {key}: {why}" for key, why in failed.items()]
 
 
-def measure_load(streams: Sequence[int]) -> list[Round]:
-    settings = {"ttft_s": TTFT_S, "step_s": STEP_S, "slots": 1024, "has_stamps": True, "prefix_caching": False}
-    with subprocess.Popen(
-        [sys.executable, "-m", "orchestrator.mock", json.dumps(settings)],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as mock:
-        assert mock.stdout is not None
-        try:
-            pin(mock.pid, 0)
-            url = mock.stdout.readline().strip()
-            return [client_process(client, url, n) for n in streams for client in CLIENTS]
-        finally:
-            mock.terminate()
-
-
-def client_process(client: str, url: str, streams: int) -> Round:
-    command = [sys.executable, __file__, "--client", client, "--url", url, "--streams", str(streams)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=CHILD_TIMEOUT_S, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"bench: {client} at {streams} streams failed:\n{done.stderr[-2000:]}")
-    raw: dict[str, Any] = json.loads(done.stdout)
-    raw["ttft_error_ms"], raw["lag_ms"] = tuple(raw["ttft_error_ms"]), tuple(raw["lag_ms"])
-    return Round(**raw)
-
-
-# --- the other figures -----------------------------------------------------------------------------------------------
+def run_startup(found: Findings, args: argparse.Namespace) -> None:
+    say("start-up")
+    bare_ms = median_ms([sys.executable, "-c", "pass"])
+    help_ms = median_ms([gate0_program(), "--help"])
+    more = help_ms - bare_ms
+    print("\nstart-up, median of 10")
+    print(f"  python -c pass {bare_ms:6.0f} ms\n  gate0 --help   {help_ms:6.0f} ms   {more:.0f} ms more")
+    found.sections["startup"] = {"python_ms": bare_ms, "gate0_help_ms": help_ms}
+    found.targets.append(Target(name="gate0 --help, more than python", value=more, limit=HELP_LIMIT_MS, unit=" ms"))
 
 
 def median_ms(command: Sequence[str], times: int = 10) -> float:
@@ -264,45 +151,9 @@ def median_ms(command: Sequence[str], times: int = 10) -> float:
     return statistics.median(walls)
 
 
-def show_load(rounds: Sequence[Round]) -> None:
-    busy = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    print(f"\nload path: {OUTPUT_TOK} tokens a stream, a step of {STEP_S * 1000:.0f} ms for all streams at once,")
-    print(f"median of {ROUNDS} bursts; load average of this machine {busy}")
-    print("streams  client   TTFT error ms p50/p99   event lag ms p50/p99   us/token   tokens/s/core   x gate0's cost")
-    for streams in sorted({r.streams for r in rounds}):
-        group = [r for r in rounds if r.streams == streams]
-        own = next(r for r in group if r.client == "gate0")
-        for r in group:
-            ttft, lag = (f"{a:9.2f} /{b:9.2f}" for a, b in (r.ttft_error_ms, r.lag_ms))
-            ratio = r.cost_us / own.cost_us
-            print(
-                f"{r.streams:7d}  {r.client:7s}  {ttft}    {lag}    {r.cost_us:7.1f}   "
-                f"{r.tok_per_s_per_core:13,.0f}   {ratio:14.1f}"
-            )
-    show_targets(rounds)
-
-
-def show_targets(rounds: Sequence[Round]) -> None:
-    own = next((r for r in rounds if r.client == "gate0" and r.streams == TARGET_STREAMS), None)
-    if own is None:
-        return
-    is_exact, is_cheap = own.ttft_error_ms[0] <= TARGET_TTFT_MS, own.tok_per_s_per_core >= TARGET_TOK_PER_S
-    print(f"target at {TARGET_STREAMS}: TTFT error p50 <= {TARGET_TTFT_MS} ms: {verdict(is_exact)}")
-    print(f"target at {TARGET_STREAMS}: >= {TARGET_TOK_PER_S:,} tokens/s/core: {verdict(is_cheap)}")
-
-
-def show_start_up() -> None:
-    gate0 = Path(sys.executable).with_name("gate0")
-    bare_ms = median_ms([sys.executable, "-c", "pass"])
-    help_ms = median_ms([str(gate0), "--help"])
-    more = help_ms - bare_ms
-    print("\nstart-up, median of 10")
-    print(f"  python -c pass {bare_ms:6.0f} ms\n  gate0 --help   {help_ms:6.0f} ms   {more:.0f} ms more")
-    print(f"target: <= {TARGET_HELP_MS} ms more: {verdict(more <= TARGET_HELP_MS)}")
-
-
-def show_deploy() -> None:
-    path = ROOT / "tools" / "bench_deploy.py"
+def run_deploy(found: Findings, args: argparse.Namespace) -> None:
+    path = CHECKOUT / "tools" / "bench_deploy.py"
+    say("deploy overhead")
     print("\ndeploy overhead")
     if not path.exists():
         print("  not measured: tools/bench_deploy.py is not there")
@@ -315,26 +166,56 @@ def show_deploy() -> None:
     module.main()
 
 
-def verdict(is_met: bool) -> str:
-    return "met" if is_met else "MISSED"
+RUN: dict[str, Callable[[Findings, argparse.Namespace], None]] = {
+    "engine": run_engine,
+    "peers": run_peers,
+    "events": run_events,
+    "open": run_open,
+    "startup": run_startup,
+    "deploy": run_deploy,
+}
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    versions = {"vllm": VLLM_VERSION, **VERSIONS}
+    busy = os.getloadavg()[0]
+    return {"cores": os.cpu_count(), "load_average": busy, "python": platform.python_version(), "peers": versions}
+
+
+def chosen(names: Sequence[str] | None) -> list[Client]:
+    """gate0 always: the others are shown beside it."""
+    return [client for client in CLIENTS if names is None or client.name in {"gate0", *names}]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="what gate0's own machinery costs, beside its peers")
-    parser.add_argument("--only", choices=("load", "startup", "deploy"))
-    parser.add_argument("--streams", type=int, nargs="+", default=list(STREAMS))
-    parser.add_argument("--client", choices=CLIENTS, help=argparse.SUPPRESS)
-    parser.add_argument("--url", help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=SECTIONS, nargs="+", default=list(SECTIONS), help="sections to run")
+    parser.add_argument("--clients", choices=[c.name for c in CLIENTS], nargs="+", help="peers to run beside gate0")
+    parser.add_argument("--streams", type=int, nargs="+", help=f"default {' '.join(map(str, STREAMS))}")
+    parser.add_argument("--rounds", type=int, help=f"of the closed loops; default {ROUNDS}")
+    parser.add_argument("--quick", action="store_true", help="one round at 32 streams, 10 s of open loop")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     args = parser.parse_args(argv)
-    if args.client:
-        print(orjson.dumps(run_client(args.client, args.url, args.streams[0])).decode())
-        return
-    if args.only in {None, "load"}:
-        show_load(measure_load(args.streams))
-    if args.only in {None, "startup"}:
-        show_start_up()
-    if args.only in {None, "deploy"}:
-        show_deploy()
+    args.streams = args.streams or list(QUICK_STREAMS if args.quick else STREAMS)
+    args.rounds = args.rounds or (1 if args.quick else ROUNDS)
+    args.able, args.unable = [], {}
+    if PEER_SECTIONS & set(args.only):
+        args.able, args.unable = bench_closed.installed(chosen(args.clients))
+    began_s, found = time.monotonic(), Findings()
+    found.sections["machine"] = machine()
+    told = ", ".join(f"{name} {version}" for name, version in found.sections["machine"]["peers"].items())
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; peers: {told}")
+    for section in (s for s in SECTIONS if s in args.only):
+        keep_to(MOCK_CORE if section in PEER_SECTIONS | {"engine"} else None)
+        RUN[section](found, args)
+    print("\ntargets")
+    for target in found.targets:
+        print(target.line())
+    say(f"done in {time.monotonic() - began_s:.0f} s")
+    if args.json is not None:
+        targets = [asdict(target) | {"is_met": target.is_met} for target in found.targets]
+        args.json.write_text(json.dumps({**found.sections, "targets": targets}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,128 @@
+"""Run a command to its end or its deadline, with the processor time of all its processes along the way."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SAMPLE_S = 0.05
+KILL_GRACE_S = 5.0
+TAIL_LINES = 6
+
+
+class CommandFailed(Exception):
+    """It ended with an error or did not end in time; the message has its last words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered:
+    """A finished command. `samples`: monotonic ns and processor seconds of the whole tree until then, ascending."""
+
+    samples: tuple[tuple[int, float], ...]
+    wall_s: float
+
+    def cpu_s_at(self, at_ns: int) -> float:
+        """Processor time until then, between two samples by a straight line."""
+        before = self.samples[0]
+        for sample in self.samples:
+            if sample[0] >= at_ns:
+                span_ns = sample[0] - before[0]
+                share = (at_ns - before[0]) / span_ns if span_ns else 1.0
+                return before[1] + share * (sample[1] - before[1])
+            before = sample
+        return before[1]
+
+    @property
+    def cpu_s(self) -> float:
+        return self.samples[-1][1]
+
+
+def run_metered(
+    command: Sequence[str], *, log: Path, deadline_s: float, env: Mapping[str, str], answer: Path | None = None
+) -> Metered:
+    """
+    Args:
+        log: Gets stderr and, without `answer`, stdout.
+        answer: Gets stdout alone.
+
+    Raises:
+        CommandFailed: With the end of the log.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    began_s = time.monotonic()
+    with log.open("wb") as errors, (answer or log).open("ab") as output:
+        try:
+            process = subprocess.Popen(command, stdout=output, stderr=errors, env=dict(env))
+        except OSError as exc:
+            raise CommandFailed(f"`{command[0]}` cannot be started: {exc}") from exc
+        before_s = _ended_cpu_s()
+        samples = [(time.monotonic_ns(), 0.0)]
+        try:
+            has_ended = _watch(process, samples, began_s + deadline_s)
+        finally:
+            _end(process)
+    samples.append((time.monotonic_ns(), max(_ended_cpu_s() - before_s, samples[-1][1])))
+    if not has_ended or process.returncode != 0:
+        why = f"exit code {process.returncode}" if has_ended else f"did not end within {deadline_s:.0f} s"
+        raise CommandFailed(f"{why}; its last words, all in {log}:\n{tail(log)}")
+    return Metered(samples=tuple(samples), wall_s=time.monotonic() - began_s)
+
+
+def tail(log: Path) -> str:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return "\n".join(lines[-TAIL_LINES:])
+
+
+def _watch(process: subprocess.Popen[bytes], samples: list[tuple[int, float]], deadline_s: float) -> bool:
+    """Whether it ended by itself, before the monotonic `deadline_s`."""
+    while process.poll() is None:
+        if time.monotonic() > deadline_s:
+            return False
+        cpu_s = sum(map(_cpu_s, _tree(process.pid)))
+        samples.append((time.monotonic_ns(), max(cpu_s, samples[-1][1])))
+        time.sleep(SAMPLE_S)
+    return True
+
+
+def _ended_cpu_s() -> float:
+    """Of our children that ended, with theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill what still runs of it, children first."""
+    if process.poll() is None:
+        for pid in reversed(_tree(process.pid)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        process.wait(KILL_GRACE_S)
+
+
+def _tree(pid: int) -> list[int]:
+    """The process and all below it, parents first; those that ended meanwhile are missing."""
+    found = [pid]
+    for known in found:
+        try:
+            tasks = list(Path(f"/proc/{known}/task").iterdir())
+            found += [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _cpu_s(pid: int) -> float:
+    """User and system time of a process and of its children that ended and were waited for."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
