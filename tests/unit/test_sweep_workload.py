@@ -135,10 +135,13 @@ def test_search_takes_the_workloads_slo_where_it_has_none(tmp_path: Path) -> Non
     assert w.search == Search(over="concurrency", high=16.0, slo=Slo(name="chat", ttft_s=1.0))
 
 
-def test_a_preset_is_what_its_words_say() -> None:
+def test_presets_are_these() -> None:
     assert {p.name: (p.ttft_s, p.tpot_ms, p.e2e_s, p.share) for p in PRESETS.values()} == {
         "chat": (1.0, None, None, 0.95),
         "office": (3.0, None, None, 0.95),
+        "voice": (0.5, 100.0, None, 0.95),
+        "agent": (5.0, 50.0, None, 0.95),
+        "batch": (None, None, 600.0, 0.99),
     }
 
 
