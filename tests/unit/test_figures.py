@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.figures.cell import batch_time, cell_figures, efficiency, itl_ms, tpot_ms
-from orchestrator.figures.stats import percentile, percentiles, spread
+from orchestrator.figures.cell import batch_time, cell_figures, efficiency
+from orchestrator.figures.request import itl_ms, tpot_ms
 from orchestrator.records.record import CellRecord, RequestRecord
-from orchestrator.sweep.outcome import Heard, cell_outcome
+from orchestrator.sweep.outcome import cell_outcome
 from orchestrator.sweep.spec import LoadTarget
 from orchestrator.sweep.workload import Workload
 
@@ -149,41 +149,6 @@ def test_the_batch_time_is_measured_when_that_many_answers_ran() -> None:
 def test_a_cell_keeps_for_how_many_answers_its_workload_wants_the_batch_time() -> None:
     point = Workload(name="w", batch_answers=40).cells()[0]
 
-    outcome = cell_outcome(
-        LoadTarget(base_url="http://127.0.0.1:1", model="m"), point, Heard(), started_at="", duration_s=1
-    )
+    outcome = cell_outcome(LoadTarget(base_url="http://127.0.0.1:1", model="m"), point, ())
 
     assert outcome.record.batch_answers == 40
-
-
-@pytest.mark.parametrize(
-    ("values", "share", "expected"),
-    [
-        ([], 0.5, None),
-        ([7.0], 0.5, 7.0),
-        ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
-        (list(range(1, 10)), 0.9, None),
-        (list(range(1, 11)), 0.9, 9),
-        (list(range(1, 20)), 0.95, None),
-        (list(range(1, 21)), 0.95, 19),
-        (list(range(1, 100)), 0.99, None),
-        (list(range(1, 101)), 0.99, 99),
-        ([1.0, math.inf], 1.0, math.inf),
-    ],
-)
-def test_a_percentile_is_an_observed_value_or_nothing(
-    values: list[float], share: float, expected: float | None
-) -> None:
-    assert percentile(values, share) == expected
-
-
-def test_a_mean_with_a_failure_in_it_is_not_a_mean() -> None:
-    assert percentiles([1.0, math.inf]).mean is None
-
-
-def test_one_repeat_has_no_deviation() -> None:
-    found = spread([3.0])
-
-    assert found is not None
-    assert found.sd is None
-    assert spread([]) is None

@@ -1,25 +1,47 @@
-"""`gate0 docs`: the manual of each file format, from the schema that checks it."""
+"""`gate0 docs`: the manual of each file format, from the schema that checks it, and of every published figure."""
 
 from __future__ import annotations
 
 import click
 
+from orchestrator.cli.options import json_option
+
 TOPICS = ("profile", "workload", "hosts", "suite")
+METRICS = "metrics"
 
 
 @click.command()
-@click.argument("topic", type=click.Choice(TOPICS))
+@click.argument("topic", type=click.Choice((*TOPICS, METRICS)))
+@click.argument("name", required=False)
 @click.option("--schema", "as_schema", is_flag=True, help="the JSON Schema itself, for an editor")
-def docs(*, topic: str, as_schema: bool) -> int:
-    """Print the manual of a file format as Markdown."""
+@json_option
+def docs(*, topic: str, name: str | None, as_schema: bool, as_json: bool) -> int:
+    """Print a manual as Markdown: of a file format, or of the figures (`metrics`, with NAME of one alone)."""
+    if topic == METRICS:
+        return _metrics(name, as_schema=as_schema, as_json=as_json)
+    if name is not None:
+        raise click.UsageError(f"`docs {topic}` takes no name; `docs {METRICS} NAME` does")
     import json
 
     from orchestrator.cli.printer import Printer
     from orchestrator.profile.docs import describe
 
-    printer = Printer()
     schema = load_schema(topic)
-    printer.answer(json.dumps(schema, indent=2, ensure_ascii=False) if as_schema else describe(schema))
+    is_plain = as_schema or as_json
+    Printer().answer(json.dumps(schema, indent=2, ensure_ascii=False) if is_plain else describe(schema))
+    return 0
+
+
+def _metrics(name: str | None, *, as_schema: bool, as_json: bool) -> int:
+    from orchestrator.cli.printer import Printer
+    from orchestrator.figures.definitions import all_definitions, find_definition, manual
+
+    if as_schema:
+        raise click.UsageError("figures have no schema; `--json` gives their definitions")
+    found = all_definitions() if name is None else (find_definition(name),)
+    printer = Printer(is_json=as_json)
+    printer.answer(manual(found).rstrip("\n"))
+    printer.document({"definitions": [d.as_json() for d in found]})
     return 0
 
 
