@@ -176,6 +176,13 @@ def open_target(url: str, model: str, claims: Claims, key: Secret | None) -> Tar
     return HttpTarget(url, model, claims, api_key=key)
 
 
+def known_calibration() -> Mapping[str, Json] | None:
+    """What `gate0 calibrate` stored on this machine."""
+    from orchestrator.pipeline.calibration import read_calibration
+
+    return read_calibration()
+
+
 def open_cell_runner() -> AbstractContextManager[RunCell]:
     """What runs cells; imported when the first sweep begins."""
     from orchestrator.sweep.runner import CellRunner
@@ -205,6 +212,7 @@ def make_tools(turns: Turns) -> Tools:
         sample=sample,
         lock=lambda host, run_id, why, force, notice: hold(host, run_id, why, force=force, on_notice=notice),
         cell_runner=open_cell_runner,
+        calibration=known_calibration,
         sweep_turn=turns,
         engines=load_engines(),
         clock=time.monotonic,

@@ -24,12 +24,15 @@ VERBS: dict[str, tuple[str, str]] = {
     "stop": ("stop", "stop servers that gate0 started, and nothing else"),
     "hosts": ("hosts", "list, check and trust hosts"),
     "results": ("results", "list and show records"),
+    "export": ("export", "write a record as another tool would: vllm, llama-benchy, inferencex, csv"),
+    "import": ("import_", "read other tools' result files into records, marked as foreign"),
     "report": ("report", "write the page from the records"),
     "profiles": ("profiles", "list the profiles and workloads that can be named"),
     "docs": ("docs", "the manual of a file format, from its schema"),
+    "calibrate": ("calibrate", "measure this machine's own client error; every record then carries it"),
     "mock": ("mock", "a server with known truth, to test clients against"),
 }
-"""Verb -> module under `cli/commands` (its click command has the verb's name), and the line in `--help`."""
+"""Verb -> module under `cli/commands` (its click command has the module's name), and the line in `--help`."""
 
 
 class Verbs(click.Group):
@@ -42,7 +45,7 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module = importlib.import_module(f"orchestrator.cli.commands.{VERBS[cmd_name][0]}")
-        command = getattr(module, cmd_name)
+        command = getattr(module, VERBS[cmd_name][0])
         assert isinstance(command, click.Command)
         return command
 

@@ -96,7 +96,7 @@ RunCell = Callable[[LoadTarget, Cell, int, Callable[[CellProgress], None], Calla
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The edge: made by the composition root, or by a test."""
+    """The edge: made by the composition root, or by a test. `calibration`: what is known of this machine's clock."""
 
     open_runtime: Callable[[Profile, Host], Runtime]
     open_target: Callable[[str, str, Claims, Secret | None], Target]
@@ -111,6 +111,7 @@ class Tools:
     engines: Mapping[str, Engine]
     clock: Clock
     sleep: Sleep
+    calibration: Callable[[], Mapping[str, Json] | None] = lambda: None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from orchestrator.errors import TargetError
 from orchestrator.figures.cell import CellFigures, cell_figures
 from orchestrator.pipeline import remaining
+from orchestrator.pipeline.calibration import doubts, error_at
 from orchestrator.pipeline.course import Course, cell_digest, is_finished, is_tight, stands, stored_laps, turns
 from orchestrator.pipeline.death import raise_if_dead
 from orchestrator.pipeline.events import CellBegan, CellEnded, CellMoved, LapEnded
@@ -44,7 +45,15 @@ def sweep_cells(road: Road, load: LoadTarget, serving: Mapping[str, Json]) -> tu
         road.writer.directory, foreign_cell_files(road.writer.directory, serving_digest), attempt=road.run.attempts
     )
     with road.tools.cell_runner() as run_cell:
-        return _Sweep(road=road, load=load, serving=serving, serving_digest=serving_digest, run_cell=run_cell).run()
+        sweep = _Sweep(
+            road=road,
+            load=load,
+            serving=serving,
+            serving_digest=serving_digest,
+            run_cell=run_cell,
+            calibration=road.tools.calibration(),
+        )
+        return sweep.run()
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -56,12 +65,14 @@ class _Sweep:
     serving: Mapping[str, Json]
     serving_digest: str
     run_cell: RunCell
+    calibration: Mapping[str, Json] | None = None
     courses: list[Course] = field(default_factory=list)
     laps_done: int = 0
     started_s: float = 0.0
 
     def run(self) -> tuple[int, int]:
         self.started_s = self.road.tools.clock()
+        self._say_doubts()
         fixed = {w.name: [self._course(cell) for cell in w.cells()] for w in self.road.job.workloads if not w.search}
         for workload in self.road.job.workloads:
             if workload.search is not None:
@@ -74,6 +85,14 @@ class _Sweep:
         if unrun:
             self.road.note(f"not begun within the budget: {', '.join(unrun)}", is_warning=True)
         return sum(bool(c.laps) and not c.is_kept for c in self.courses), sum(c.is_kept for c in self.courses)
+
+    def _say_doubts(self) -> None:
+        """What is not known of this machine's own error, once a sweep; the error itself goes into the record."""
+        streams = max((c.concurrency for w in self.road.job.workloads for c in w.cells()), default=0)
+        if (doubt := doubts(self.calibration, streams)) is not None:
+            self.road.note(doubt, is_warning=self.calibration is not None)
+        if self.calibration is not None:
+            self.road.save(client_error=self.calibration)
 
     def _course(self, cell: Cell) -> Course:
         """The cell's course, with what an earlier attempt has of it."""
@@ -182,6 +201,7 @@ class _Sweep:
             digest=course.digest,
             serving_digest=self.serving_digest,
             is_ungated=self.road.run.is_ungated,
+            client_error={} if self.calibration is None else error_at(self.calibration, outcome.record.concurrency),
         )
         self.road.writer.write_cell(record, outcome.requests)
         self.road.save()

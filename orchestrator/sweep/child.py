@@ -159,6 +159,7 @@ class CellLoad:
             {
                 "phase": {
                     "name": phase.name,
+                    "epoch_ns": epoch_ns,
                     "start_ns": outcome.start_ns - epoch_ns,
                     "span_ns": None if span is None else [span[0] - epoch_ns, span[1] - epoch_ns],
                     "cpu_s": outcome.cpu_s,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from orchestrator.records.store import RunWriter, Store
 from orchestrator.sweep.lengths import fixed
 from orchestrator.sweep.runner import CellProgress, Lap, LoadTarget
 from orchestrator.sweep.workload import Cell, Workload
+from orchestrator.values import Json
 from orchestrator.wire.chat import Claims, Target
 from tests.contract.fakes import FakeHost
 from tests.contract.runtime_fakes import FakeRuntime
@@ -72,6 +73,7 @@ class World:
     cells_run: list[str] = field(default_factory=list)
     span_s: Callable[[Cell, int], float] = lambda _, __: 1.0
     ttft_s: Callable[[Cell], float] = lambda _: 0.1
+    calibration: Mapping[str, Json] | None = None
     events: list[Event] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
     available_bytes: int = 100 * GIB
@@ -138,6 +140,7 @@ class World:
             engines=load_engines(),
             clock=lambda: self.time_s,
             sleep=self._sleep,
+            calibration=lambda: self.calibration,
         )
 
     def _target(self, url: str, model: str, claims: Claims, key: object) -> Target:
