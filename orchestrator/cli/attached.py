@@ -36,12 +36,16 @@ class Attached:
     key_name: str | None = None
     workloads: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
+    budget_s: float | None = None
+    events: str | None = None
+    progress: str | None = None
 
 
 def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, quiet: bool) -> int:
     """Reach it, gate it if asked, sweep it if asked, write the record."""
     from orchestrator.cli import compose
     from orchestrator.cli.commands.run import show_roads
+    from orchestrator.cli.eventlog import observed
     from orchestrator.cli.live import LiveView
     from orchestrator.cli.printer import Printer
     from orchestrator.cli.signals import cancel_on_signals
@@ -52,7 +56,17 @@ def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, qu
 
     printer = Printer(is_json=as_json, is_quiet=quiet)
     store, cancel = Store(compose.results_root(results)), Cancel()
-    with cancel_on_signals(cancel, printer), LiveView(printer) as view:
+    with (
+        cancel_on_signals(cancel, printer),
+        LiveView(printer) as live,
+        observed(
+            live,
+            events=attached.events,
+            progress=attached.progress,
+            model=attached.model or "",
+            base_url=attached.url,
+        ) as view,
+    ):
         road = _road(attached, store=store, view=view, cancel=cancel)
         travel(road)
     show_roads(printer, store, [road])
@@ -73,7 +87,7 @@ def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -
         boxes=(),
         suite=_suite(attached),
         workloads=compose.load_workloads(attached.workloads, attached.overrides),
-        options=Options(is_gated=attached.suite is not None, tools=attached.tools),
+        options=Options(is_gated=attached.suite is not None, tools=attached.tools, budget_s=attached.budget_s),
         revision=compose.GitRevision().read(),
     )
     return compose.make_road(job, compose.make_tools(Turns(together=False)), store=store, observer=view, cancel=cancel)

@@ -14,3 +14,34 @@ workload_option = click.option("--workload", "workloads", multiple=True, metavar
 set_option = click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="change the workload, as concurrency=1,4"
 )
+
+budget_option = click.option(
+    "--budget",
+    metavar="TIME",
+    help="begin no repeat of a sweep later than this, as 20m, 90s or 1h; every cell keeps what it has",
+)
+events_option = click.option("--events", metavar="FILE", help="every event as a JSON line; - is stdout")
+progress_option = click.option(
+    "--progress-jsonl", "progress_jsonl", metavar="FILE", help="progress lines as llama-benchy's viewers read them"
+)
+
+
+def seconds_of(text: str | None) -> float | None:
+    """`20m` in seconds.
+
+    Raises:
+        InputError: It is no time.
+    """
+    from orchestrator.errors import InputError
+
+    if text is None:
+        return None
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "s")
+    try:
+        seconds = float(number) * units[unit]
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise InputError(f"--budget {text}: expected a time above 0", hint="as 20m, 90s or 1h")
+    return seconds

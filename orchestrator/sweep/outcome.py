@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from orchestrator.figures.definitions import definitions
 from orchestrator.records.record import CellRecord, RequestRecord
 from orchestrator.sweep.guards import GuardInput, broken_guards
 from orchestrator.sweep.spec import MAIN, CellProgress, LoadTarget
@@ -16,13 +17,6 @@ from orchestrator.values import Json
 
 GAP_NS = 1_000_000_000
 """Between repeats on the cell's clock; it carries no meaning."""
-DEFINITIONS: Mapping[str, str] = {
-    "ttft": "first token (content, reasoning, tool call or token id) - first byte sent",
-    "tpot": "(last token - first token) / tokens after the first token event",
-    "itl": "gap between events that carried tokens",
-    "e2e": "end of response - first byte sent",
-    "clock": "monotonic, user space, at socket read",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +194,7 @@ def cell_outcome(target: LoadTarget, cell: Cell, laps: Sequence[Lap], *, stop_re
         slo={} if cell.slo is None else cell.slo.as_json(),
         laps=tuple(lap.record for lap in placed),
         client=_client(placed, requests, lag_p99),
-        definitions=dict(DEFINITIONS),
+        definitions=definitions(),
     )
     return CellOutcome(record=record, requests=requests, laps=placed)
 

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator.cli.options import (
+    budget_option,
+    events_option,
     force_option,
     hosts_option,
     json_option,
     on_option,
+    progress_option,
     quiet_option,
     results_option,
+    seconds_of,
     set_option,
     workload_option,
 )
@@ -37,7 +41,10 @@ if TYPE_CHECKING:
 @click.option("--keep", is_flag=True, help="leave the server up at the end")
 @click.option("--resume", is_flag=True, help="go on with the newest run of this profile on these hosts")
 @force_option
+@budget_option
 @click.option("--sweep-together", is_flag=True, help="load all hosts at the same time, not one after the other")
+@events_option
+@progress_option
 @results_option
 @json_option
 @quiet_option
@@ -54,6 +61,9 @@ def run(
     resume: bool,
     force: bool,
     sweep_together: bool,
+    budget: str | None,
+    events: str | None,
+    progress_jsonl: str | None,
     results: str | None,
     as_json: bool,
     quiet: bool,
@@ -64,7 +74,7 @@ def run(
     """
     from orchestrator.pipeline.road import Options
 
-    options = Options(keep=keep, ungated=ungated, force=force)
+    options = Options(keep=keep, ungated=ungated, force=force, budget_s=seconds_of(budget))
     return take_road(
         profile,
         on=on,
@@ -75,6 +85,8 @@ def run(
         options=options,
         resume=resume,
         together=sweep_together,
+        events=events,
+        progress=progress_jsonl,
         results=results,
         as_json=as_json,
         quiet=quiet,
@@ -92,12 +104,15 @@ def take_road(
     options: Options,
     resume: bool = False,
     together: bool = False,
+    events: str | None = None,
+    progress: str | None = None,
     results: str | None = None,
     as_json: bool = False,
     quiet: bool = False,
 ) -> int:
     """Compose and travel; shared with `deploy`."""
     from orchestrator.cli import compose
+    from orchestrator.cli.eventlog import observed
     from orchestrator.cli.live import LiveView
     from orchestrator.cli.printer import Printer
     from orchestrator.cli.signals import cancel_on_signals
@@ -115,7 +130,13 @@ def take_road(
     entries = () if loaded.profile.attach else compose.resolve_entries(on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
     store, cancel = Store(compose.results_root(results)), Cancel()
-    with compose.open_hosts(entries) as hosts, cancel_on_signals(cancel, printer), LiveView(printer) as view:
+    name = loaded.profile.served_name or loaded.profile.name
+    with (
+        compose.open_hosts(entries) as hosts,
+        cancel_on_signals(cancel, printer),
+        LiveView(printer) as live,
+        observed(live, events=events, progress=progress, model=name) as view,
+    ):
         tools = compose.make_tools(Turns(together=together))
         opened = dict(zip((e.name for e in entries), hosts, strict=True))
         roads = []

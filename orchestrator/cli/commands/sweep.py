@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import click
 
-from orchestrator.cli.options import json_option, quiet_option, results_option, set_option, workload_option
+from orchestrator.cli.options import (
+    budget_option,
+    events_option,
+    json_option,
+    progress_option,
+    quiet_option,
+    results_option,
+    seconds_of,
+    set_option,
+    workload_option,
+)
 
 
 @click.command()
@@ -16,6 +26,9 @@ from orchestrator.cli.options import json_option, quiet_option, results_option, 
 @click.option("--slots", type=int, help="requests at once, as you state it; recorded as unverified")
 @click.option("--gates", "suite", metavar="SUITE", help="gate it first; without, every figure says ungated")
 @click.option("--api-key", "key_name", metavar="NAME", help="environment variable that holds the API key")
+@budget_option
+@events_option
+@progress_option
 @results_option
 @json_option
 @quiet_option
@@ -29,6 +42,9 @@ def sweep(
     slots: int | None,
     suite: str | None,
     key_name: str | None,
+    budget: str | None,
+    events: str | None,
+    progress_jsonl: str | None,
     results: str | None,
     as_json: bool,
     quiet: bool,
@@ -48,5 +64,8 @@ def sweep(
         key_name=key_name,
         workloads=workloads,
         overrides=overrides,
+        budget_s=seconds_of(budget),
+        events=events,
+        progress=progress_jsonl,
     )
     return gate_and_sweep(attached, results=results, as_json=as_json, quiet=quiet)
