@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.cli.printer import Printer
+from orchestrator.report import foreign
 from orchestrator.report.tables import PointRow
 from orchestrator.report.text import duration, number, seconds, share
 
@@ -46,14 +47,14 @@ def _line(point: PointRow) -> list[str]:
     return [
         _name(point),
         str(f.cell.concurrency),
-        number(rate.mean if rate else None) + ("" if f.is_valid else " (invalid)"),
+        foreign.marked(number(foreign.output_tok_per_s(f)), f.cell) + ("" if f.is_valid else " (invalid)"),
         number(rate.sd if rate else None, 2),
         number(f.per_user_tok_per_s),
         share(point.efficiency),
-        seconds(f.ttft_ms.p50),
-        seconds(f.ttft_ms.p95),
-        number(f.tpot_ms.p50),
-        seconds(f.e2e_ms.p50),
+        seconds(foreign.latency_ms(f, "ttft_ms", "p50")),
+        seconds(foreign.latency_ms(f, "ttft_ms", "p95")),
+        number(foreign.latency_ms(f, "tpot_ms", "p50")),
+        seconds(foreign.latency_ms(f, "e2e_ms", "p50")),
         f"{duration(point.batch_s)} for {point.batch_answers}",
-        f"{f.good}/{f.requests}",
+        foreign.good_words(f),
     ]

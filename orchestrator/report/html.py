@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from orchestrator.report import foreign
 from orchestrator.report.series import Series, SeriesLine, series_of, without_points
 from orchestrator.report.tables import GOOD, PointRow, RunRow
 from orchestrator.report.text import duration, number, seconds
@@ -102,12 +103,13 @@ def _run(row: RunRow) -> dict[str, Any]:
 
 
 def _cell(point: PointRow | None, best: PointRow | None) -> dict[str, Any]:
-    if point is None or point.figures.output_tok_per_s is None:
+    rate = None if point is None else foreign.output_tok_per_s(point.figures)
+    if point is None or rate is None:
         return {"text": "", "guard": None, "best": False, "title": ""}
     f = point.figures
-    speed, first = number(f.per_user_tok_per_s), seconds(f.ttft_ms.p50)
+    speed, first = number(f.per_user_tok_per_s), seconds(foreign.latency_ms(f, "ttft_ms", "p50"))
     return {
-        "text": number(point.figures.output_tok_per_s.mean),
+        "text": foreign.marked(number(rate), f.cell),
         "guard": None if f.is_valid else f.cell.guards[0].get("name", "invalid"),
         "best": point is best,
         "title": f"{speed} tok/s per user, first token {first} s, {f.good} requests",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from orchestrator.report import foreign
 from orchestrator.report.series import Series, SeriesLine, series_of, without_points
 from orchestrator.report.tables import PointRow, RunRow
 from orchestrator.report.text import DASH, duration, number
@@ -104,9 +105,10 @@ def _not_measured(rows: Sequence[RunRow]) -> str:
 
 
 def _rate(point: PointRow | None, *, is_best: bool) -> str:
-    if point is None or point.figures.output_tok_per_s is None:
+    rate = None if point is None else foreign.output_tok_per_s(point.figures)
+    if point is None or rate is None:
         return DASH
-    text = number(point.figures.output_tok_per_s.mean)
+    text = foreign.marked(number(rate), point.figures.cell)
     if not point.figures.is_valid:
         return f"~~{text}~~ {point.figures.cell.guards[0].get('name', 'invalid')}"
     return f"**{text}**" if is_best else text

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from orchestrator.figures.cell import CellFigures, batch_time, cell_figures, efficiency, find_single
 from orchestrator.records.record import GateRecord, RunRecord
 from orchestrator.records.store import StoredRun
+from orchestrator.report import foreign
 from orchestrator.values import Json
 
 GOOD = ("pass", "skip")
@@ -60,6 +61,9 @@ class PointRow:
             "guards": [dict(g) for g in cell.guards],
             "vantage": cell.vantage,
             "client": dict(cell.client),
+            "source": dict(cell.source),
+            "stated": {name: dict(figure) for name, figure in cell.stated.items()},
+            "definitions": dict(cell.definitions),
             "notes": list(self.notes),
         }
 
@@ -90,6 +94,7 @@ class RunRow:
             "verdict": self.verdict,
             "gates": dict(r.gates),
             "is_ungated": r.is_ungated,
+            "source": dict(r.source),
             "duration_s": r.duration_s,
             "created_at": r.created_at,
             "points": [p.as_json() for p in self.points],
@@ -129,8 +134,10 @@ def gate_verdict(run: RunRecord, gates: Sequence[GateRecord] = ()) -> str:
     """The words for a table: only the unmodified suite `gate0` reads 'Gate 0 passed'.
 
     UNSTABLE is shown as such and never as passed; a gate that may fail and did is named; without verdicts the answer is
-    'not gated'.
+    'not gated'. Of another tool's record its name stands there.
     """
+    if run.source:
+        return f"foreign: {foreign.tool_words(run)}, not gated"
     if not run.gates:
         return "not gated"
     optional = {g.name for g in gates if not g.is_required}
@@ -173,6 +180,7 @@ def _notes(figures: CellFigures) -> tuple[str, ...]:
         notes.append("measured through an SSH tunnel: its delay is in every latency")
     if cell.is_ungated:
         notes.append("ungated")
+    notes.extend(foreign.notes(cell))
     notes.extend(f"{count} failed: {name}" for name, count in figures.failures.items())
     return tuple(notes)
 

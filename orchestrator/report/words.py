@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.report import foreign
 from orchestrator.report.series import Series, SeriesLine
 from orchestrator.report.tables import PointRow, RunRow
 from orchestrator.report.text import DASH, duration, number, seconds, share
@@ -19,16 +20,16 @@ def point_words(row: PointRow) -> list[str]:
     return [
         f"{f.cell.workload} {f.cell.kind} {f.cell.prompt_tok}/{f.cell.output_tok}",
         str(f.cell.concurrency),
-        number(rate.mean if rate else None),
+        foreign.marked(number(foreign.output_tok_per_s(f)), f.cell),
         number(rate.sd if rate else None, 2),
         number(f.per_user_tok_per_s),
         share(row.efficiency),
-        seconds(f.ttft_ms.p50),
-        seconds(f.ttft_ms.p95),
-        number(f.tpot_ms.p50),
-        seconds(f.e2e_ms.p50),
+        foreign.marked(seconds(foreign.latency_ms(f, "ttft_ms", "p50")), f.cell),
+        foreign.marked(seconds(foreign.latency_ms(f, "ttft_ms", "p95")), f.cell),
+        foreign.marked(number(foreign.latency_ms(f, "tpot_ms", "p50")), f.cell),
+        foreign.marked(seconds(foreign.latency_ms(f, "e2e_ms", "p50")), f.cell),
         _batch(row),
-        f"{f.good}/{f.requests}",
+        foreign.good_words(f),
         "; ".join(row.notes),
     ]
 
@@ -43,7 +44,11 @@ def caption(series: Series) -> str:
 
 def first_token(line: SeriesLine) -> str:
     """`0.51 at 8`: the median and the level that it is of."""
-    return f"{seconds(line.top.figures.ttft_ms.p50)} at {line.top.figures.cell.concurrency}" if line.top else DASH
+    if line.top is None:
+        return DASH
+    figures = line.top.figures
+    text = foreign.marked(seconds(foreign.latency_ms(figures, "ttft_ms", "p50")), figures.cell)
+    return f"{text} at {figures.cell.concurrency}"
 
 
 def cached(line: SeriesLine) -> str:
@@ -60,7 +65,7 @@ def engine_words(row: RunRow) -> str:
 
 
 def host_words(row: RunRow) -> str:
-    return ", ".join(str(h.get("name")) for h in row.run.hosts)
+    return ", ".join(str(h.get("name")) for h in row.run.hosts) or ("not told" if row.run.source else "")
 
 
 def _batch(row: PointRow) -> str:

@@ -75,8 +75,14 @@ def _say(printer: Printer, row: RunRow, *, with_evidence: bool) -> None:
     r = row.run
     hosts = ", ".join(str(h.get("name")) for h in r.hosts)
     printer.answer(f"{r.profile_title} ({r.profile_name})")
-    printer.answer(f"{r.engine} {r.engine_version or ''} on {hosts}: {r.status}, wall time {duration(r.duration_s)}")
-    printer.answer(f"image {r.image or r.runtime} {r.image_digest or ''}")
+    if r.source:
+        printer.answer(f"{r.source.get('form')} from {r.source.get('file')}; its files lie under foreign/")
+        if r.source.get("note"):
+            printer.answer(f"note: {r.source['note']}")
+    else:
+        ran = f"{r.engine} {r.engine_version or ''} on {hosts}"
+        printer.answer(f"{ran}: {r.status}, wall time {duration(r.duration_s)}")
+        printer.answer(f"image {r.image or r.runtime} {r.image_digest or ''}")
     for line in r.command:
         printer.answer(f"  {line}")
     for stage in r.stages:

@@ -89,7 +89,6 @@ def make_point(
         requests_per_repeat=changes.pop("requests_per_repeat", len(requests)),
         digest=digest({**load, **more, "tool": tool}),
         vantage="unknown",
-        is_ungated=True,
         stated=stated,
         definitions={**{k: str(v["definition"]) for k, v in stated.items()}, **(definitions or {})},
         source={"tool": tool, "extra": dict(extra or {})},

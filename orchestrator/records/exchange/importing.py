@@ -155,7 +155,6 @@ def _run(found: Foreign, files: Sequence[ForeignFile], points: Sequence[Point], 
         image=found.image,
         model=found.model,
         base_url=found.base_url,
-        is_ungated=True,
         workloads=tuple(dict.fromkeys(p.cell.workload for p in points)),
         source={
             "tool": found.tool,
