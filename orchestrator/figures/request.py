@@ -82,13 +82,15 @@ def lateness_ms(request: RequestRecord) -> float | None:
 def tpot_ms(request: RequestRecord) -> float | None:
     """(Last token - first token) / tokens after the first token event; None when the server told no token counts.
 
-    The first event's own tokens are left out of the divisor: under speculation it may carry several.
+    All tokens that came with the first are left out of the divisor: under speculation its event may carry several, and
+    a read may bring several events.
     """
     if request.first_token_ns is None or request.last_token_ns is None or request.output_tok is None:
         return None
-    if not request.events or request.events[0][1] is None:
+    at_first = [tok for t_ns, tok in request.events if t_ns == request.first_token_ns]
+    if not at_first or None in at_first:
         return None
-    after_first = request.output_tok - request.events[0][1]
+    after_first = request.output_tok - sum(tok or 0 for tok in at_first)
     span_ns = request.last_token_ns - request.first_token_ns
     return span_ns / NS_PER_MS / after_first if after_first > 0 and span_ns > 0 else None
 

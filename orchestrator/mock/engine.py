@@ -371,8 +371,8 @@ class StepEngine:
         elif fault is Fault.MALFORMED:
             wire.write(frame(b'{"choices": [', settings).frame)
             return False
-        else:
-            return fault is Fault.HANG
+        elif fault is not Fault.HANG:
+            return False
         if stream.events:
             self._note(stream, event_sizes(stream.ask.output_tok, settings))
         self.counters.finished["error"] += 1

@@ -82,7 +82,7 @@ def _fitted(name: str, hint: Any, value: Any) -> Any:
     if kind is str and isinstance(value, int | float):
         return str(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = float(value)
     if not isinstance(kind, type) or not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
         raise InputError(f"switch {name}: {value!r} is not {words.get(kind, 'a list')}", hint=switches()[name])

@@ -52,8 +52,7 @@ class Site:
         """A generation is asked for; False: this one killed the server, or restarted it."""
         self.engine.arrived += 1
         if self.engine.arrived == self.settings.dies_at:
-            self.is_dead.set()
-            self.drop_all()
+            self.is_dead.set()  # the connections drop when the port is closed: who comes again is refused
             return False
         if self.engine.arrived == self.settings.restarts_at:
             self.drop_all()
@@ -279,6 +278,8 @@ async def _serve(
         finally:
             site.engine.stop()
             server.close()
+            listener.close()
+            await asyncio.sleep(0)  # the loop closes what it listened on in its next turn
             site.drop_all()
 
 

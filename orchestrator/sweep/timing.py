@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from orchestrator.records.record import Failure, RequestRecord, TokenSource
 from orchestrator.values import Json
 from orchestrator.wire.chat import Reply
-from orchestrator.wire.parse import DONE, Delta, assemble, error_text, load_json, read_chunk
+from orchestrator.wire.parse import DONE, ERROR_EVENT, Delta, assemble, error_text, load_json, read_chunk, read_event
 from orchestrator.wire.sse import SseEvent, SseParser
 
 ERROR_CHARS = 500
@@ -149,9 +149,9 @@ class _Stream:
 
 
 def _read_stream(answer: Answer) -> _Stream:
-    """Events of a 200 stream; an event's time is that of the read that brought its last byte."""
+    """Events of a good stream; an event's time is that of the read that brought its last byte."""
     stream = _Stream()
-    if answer.status != 200 or answer.content_type.startswith("application/json"):
+    if not _is_good(answer.status) or answer.content_type.startswith("application/json"):
         return stream
     parser = SseParser()
     for t_ns, piece in answer.pieces:
@@ -166,6 +166,9 @@ def _read_stream(answer: Answer) -> _Stream:
 def _take(stream: _Stream, t_ns: int, event: SseEvent) -> None:
     if event.data == DONE:
         stream.is_done = True
+        return
+    if event.event == ERROR_EVENT:
+        stream.timed.append((t_ns, read_event(event)))
         return
     try:
         chunk = load_json(event.data)
@@ -185,7 +188,7 @@ def _failure(answer: Answer, stream: _Stream, reply: Reply) -> tuple[Failure | N
         return answer.transport_failure, answer.transport_error
     if answer.status == 0:
         return Failure.CLOSED_EARLY, answer.transport_error or "the server closed the connection without an answer"
-    if answer.status != 200:
+    if not _is_good(answer.status):
         return _refused(answer.status), error_text(b"".join(piece for _, piece in answer.pieces))
     if reply.error is not None:
         return Failure.STREAM_ERROR, reply.error
@@ -210,6 +213,11 @@ def _cut(reply: Reply, expected: Expected) -> tuple[Failure | None, str | None]:
     if reply.reasoning and not reply.text and not reply.tool_calls:
         return Failure.CUT_REASONING, f"still reasoning at {limit}: there is no answer"
     return (Failure.CUT, f"the answer was cut at {limit}") if expected.must_finish else (None, None)
+
+
+def _is_good(status: int) -> bool:
+    """Any 2xx: a proxy may answer 201 or 206 to a stream."""
+    return 200 <= status < 300
 
 
 def _refused(status: int) -> Failure:

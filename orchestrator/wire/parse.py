@@ -20,6 +20,8 @@ from orchestrator.wire.chat import Reply, TokenLogprob, ToolCall, Usage
 from orchestrator.wire.sse import SseEvent
 
 DONE = b"[DONE]"
+ERROR_EVENT = "error"
+"""The name of an event that says by itself that something went wrong."""
 REASONING_FIELDS = ("reasoning", "reasoning_content")
 LEAST_LOGPROB = -9999.0
 """What stands for minus infinity, which JSON cannot say."""
@@ -87,9 +89,11 @@ def read_chunk(chunk: Json) -> Delta:
 
 
 def read_event(event: SseEvent) -> Delta:
-    """Read one event's bytes; `[DONE]` is empty, broken JSON is an `error`."""
+    """Read one event's bytes; `[DONE]` is empty, broken JSON and an event named `error` are an `error`."""
     if event.data == DONE:
         return EMPTY
+    if event.event == ERROR_EVENT:
+        return Delta(error=error_text(event.data))
     try:
         return read_chunk(load_json(event.data))
     except ValueError:
@@ -158,14 +162,15 @@ def read_body(raw: bytes, *, http_status: int) -> Reply:
 
 
 def error_text(raw: bytes) -> str:
-    """The server's words in an error body: `{"error": "…"}`, `{"error": {…}}`, `{"detail": …}`, or plain text."""
+    """The server's words in an error body: under `error`, `detail` or `message`, or plain text."""
     try:
         body = load_json(raw)
     except ValueError:
         return _shorten(raw.decode(errors="replace").strip()) or "(empty body)"
     if not isinstance(body, Mapping):
         return _shorten(str(body))
-    return _error_of(body) or _shorten(raw.decode(errors="replace"))
+    words = _error_of(body) or _text(body.get("message")) or raw.decode(errors="replace")
+    return _shorten(words)
 
 
 def _error_of(body: Mapping[str, Json]) -> str | None:
