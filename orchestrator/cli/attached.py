@@ -36,6 +36,8 @@ class Attached:
     key_name: str | None = None
     workloads: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
+    resume: bool = False
+    backend: str = "own"
     budget_s: float | None = None
     events: str | None = None
     progress: str | None = None
@@ -90,7 +92,8 @@ def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -
         options=Options(is_gated=attached.suite is not None, tools=attached.tools, budget_s=attached.budget_s),
         revision=compose.GitRevision().read(),
     )
-    return compose.make_road(job, compose.make_tools(Turns(together=False)), store=store, observer=view, cancel=cancel)
+    tools = compose.make_tools(Turns(together=False), backend=attached.backend)
+    return compose.make_road(job, tools, store=store, observer=view, cancel=cancel, is_resumed=attached.resume)
 
 
 def attached_profile(attached: Attached) -> Profile:

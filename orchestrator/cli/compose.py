@@ -183,15 +183,15 @@ def known_calibration() -> Mapping[str, Json] | None:
     return read_calibration()
 
 
-def open_cell_runner() -> AbstractContextManager[RunCell]:
+def open_cell_runner(backend: str) -> AbstractContextManager[RunCell]:
     """What runs cells; imported when the first sweep begins."""
     from orchestrator.sweep.runner import CellRunner
 
-    return CellRunner()
+    return CellRunner(backend=backend)
 
 
-def make_tools(turns: Turns) -> Tools:
-    """The real edge."""
+def make_tools(turns: Turns, *, backend: str = "own") -> Tools:
+    """The real edge. `backend`: which client sends the load (`sweep.connections`)."""
     import time
 
     import orchestrator.deploy.docker  # noqa: F401 - now, while the connection is being made
@@ -211,7 +211,7 @@ def make_tools(turns: Turns) -> Tools:
         memory_available=memory_available,
         sample=sample,
         lock=lambda host, run_id, why, force, notice: hold(host, run_id, why, force=force, on_notice=notice),
-        cell_runner=open_cell_runner,
+        cell_runner=lambda: open_cell_runner(backend),
         calibration=known_calibration,
         sweep_turn=turns,
         engines=load_engines(),

@@ -20,6 +20,14 @@ budget_option = click.option(
     metavar="TIME",
     help="begin no repeat of a sweep later than this, as 20m, 90s or 1h; every cell keeps what it has",
 )
+backend_option = click.option(
+    "--client",
+    "backend",
+    type=click.Choice(("own", "aiohttp")),
+    default="own",
+    show_default=True,
+    help="what sends the load; aiohttp is slower and a check of the other",
+)
 events_option = click.option("--events", metavar="FILE", help="every event as a JSON line; - is stdout")
 progress_option = click.option(
     "--progress-jsonl", "progress_jsonl", metavar="FILE", help="progress lines as llama-benchy's viewers read them"

@@ -12,7 +12,7 @@ from orchestrator.gating.suite import Suite
 from orchestrator.profile.digest import profile_digest
 from orchestrator.profile.model import EnvValue, Profile, RuntimeKind, SecretRef
 from orchestrator.sweep.estimate import estimate
-from orchestrator.sweep.workload import Workload
+from orchestrator.sweep.workload import Kind, Workload
 from orchestrator.values import Json, Secret
 
 
@@ -74,11 +74,12 @@ def make_plan(
     hosts: list[HostPlan] = []
     added: tuple[Added, ...] = ()
     notes: tuple[str, ...] = ()
+    slots = profile.slots
     for group in groups:
         for rank, entry in enumerate(group):
             place = _placement(rank, entry, group)
             command = engine.command(profile, place)
-            added, notes = command.added, command.notes
+            added, notes, slots = command.added, command.notes, command.slots or slots
             declared = {**command.env, **profile.env}
             env = {name: _shown(name, value) for name, value in declared.items() if value is not None}
             if profile.serve.api_key is not None and command.api_key_env:
@@ -94,7 +95,7 @@ def make_plan(
         hosts=tuple(hosts),
         added=added,
         notes=notes,
-        advisories=engine.advisories(profile),
+        advisories=(*engine.advisories(profile), *load_advisories(workloads, profile.serve.max_num_seqs or slots)),
         replaces=_replaces(hosts),
         suite=suite.name,
         gates=tuple((item.gate.name, item.is_required) for item in suite.items),
@@ -102,6 +103,25 @@ def make_plan(
         minutes=round(sum(e.minutes for e in estimates) * max(1, len(groups)), 1),
         minutes_assume="; ".join(sorted({e.assumption for e in estimates})),
     )
+
+
+def load_advisories(workloads: Sequence[Workload], slots: int | None) -> tuple[Advisory, ...]:
+    """Mixed workloads whose lanes together ask for another number of requests at once than the server runs."""
+    found: list[Advisory] = []
+    for w in workloads:
+        asked = sum(lane.concurrency or 0 for lane in w.lanes)
+        if Kind.MIXED not in w.kinds or slots is None or not asked or asked == slots:
+            continue
+        lanes = " + ".join(f"{lane.concurrency} {lane.name}" for lane in w.lanes if lane.concurrency)
+        what = "the rest queues" if asked > slots else f"{slots - asked} places stay empty"
+        found.append(
+            Advisory(
+                code="lanes_and_slots",
+                message=f"workload {w.name}: {lanes} = {asked} requests at once, the server runs {slots}: {what}",
+                hint=f"serve: {{max_num_seqs: {asked}}}, or lanes that add up to {slots}",
+            )
+        )
+    return tuple(found)
 
 
 def _placement(rank: int, entry: HostEntry, group: Sequence[HostEntry]) -> Placement:

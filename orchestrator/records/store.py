@@ -193,13 +193,13 @@ class Store:
         raise InputError(f"{reference!r} fits {len(matches)} runs: {shown}", hint="give more of the name")
 
     def newest(self, *, profile_name: str, hosts: Iterable[str]) -> StoredRun | None:
-        """The newest readable record that `gate0 run` wrote of that profile on exactly these hosts.
+        """The newest readable record that `gate0 run` or `gate0 sweep` wrote of that profile on exactly these hosts.
 
         What `deploy` or another verb wrote has no gates and no sweeps that a run could go on with.
         """
         wanted = sorted(hosts)
         good, _ = self.runs()
-        runs = [r for r in good if tuple(r.run.invocation[1:2]) == ("run",)]
+        runs = [r for r in good if tuple(r.run.invocation[1:2]) in (("run",), ("sweep",))]
         same = [r for r in runs if r.run.profile_name == profile_name and _host_names(r.run) == wanted]
         return same[-1] if same else None
 

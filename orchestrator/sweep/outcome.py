@@ -262,6 +262,7 @@ def _client(laps: Sequence[Lap], requests: Sequence[RequestRecord], lag_p99: flo
         "loop_lag_ms_p99": lag_p99,
         "stamp_lag_ms_p50": _worst_stamp(laps, "p50"),
         "stamp_lag_ms_p99": _worst_stamp(laps, "p99"),
+        "backend": laps[0].record.get("backend") if laps else None,
         "python": platform.python_version(),
         "system": platform.platform(),
     }

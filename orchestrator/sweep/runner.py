@@ -119,7 +119,7 @@ class CellRunner:
             for message in process.messages(is_cancelled):
                 heard.take(message, on_progress)
         after = self._settled(control, fitted.metrics, before, heard)
-        return heard.lap(
+        lap = heard.lap(
             repeat,
             started_at=started_at,
             duration_s=time.monotonic() - start_s,
@@ -127,6 +127,7 @@ class CellRunner:
             after=after,
             template_overhead_tok=fitted.template_overhead_tok,
         )
+        return replace(lap, record={**lap.record, "backend": self._backend})
 
     def script(self, target: LoadTarget, cell: Cell, repeat: int) -> tuple[LoadTarget, Script]:
         """The repeat's script, and the target with what was learned of its template."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator.cli.options import (
+    backend_option,
     budget_option,
     events_option,
     force_option,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="go on with the newest run of this profile on these hosts")
 @force_option
 @budget_option
+@backend_option
 @click.option("--sweep-together", is_flag=True, help="load all hosts at the same time, not one after the other")
 @events_option
 @progress_option
@@ -62,6 +64,7 @@ def run(
     force: bool,
     sweep_together: bool,
     budget: str | None,
+    backend: str,
     events: str | None,
     progress_jsonl: str | None,
     results: str | None,
@@ -85,6 +88,7 @@ def run(
         options=options,
         resume=resume,
         together=sweep_together,
+        backend=backend,
         events=events,
         progress=progress_jsonl,
         results=results,
@@ -104,6 +108,7 @@ def take_road(
     options: Options,
     resume: bool = False,
     together: bool = False,
+    backend: str = "own",
     events: str | None = None,
     progress: str | None = None,
     results: str | None = None,
@@ -137,7 +142,7 @@ def take_road(
         LiveView(printer) as live,
         observed(live, events=events, progress=progress, model=name) as view,
     ):
-        tools = compose.make_tools(Turns(together=together))
+        tools = compose.make_tools(Turns(together=together), backend=backend)
         opened = dict(zip((e.name for e in entries), hosts, strict=True))
         roads = []
         for group in groups:
@@ -221,6 +226,6 @@ def _next(road: Road) -> str:
 
 
 def _again(invocation: Sequence[str]) -> list[str]:
-    """The same line again; of the verbs only `run` goes on with what it has."""
+    """The same line again; `run` and `sweep` go on with what they have."""
     words = [word for word in invocation if word != "--resume"]
-    return [*words, "--resume"] if words[1:2] == ["run"] else words
+    return [*words, "--resume"] if words[1:2] in (["run"], ["sweep"]) else words

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from orchestrator.cli.options import (
+    backend_option,
     budget_option,
     events_option,
     json_option,
@@ -25,8 +26,10 @@ from orchestrator.cli.options import (
 @click.option("--engine", help="vllm, sglang or llamacpp; default recognised from its answers")
 @click.option("--slots", type=int, help="requests at once, as you state it; recorded as unverified")
 @click.option("--gates", "suite", metavar="SUITE", help="gate it first; without, every figure says ungated")
+@click.option("--resume", is_flag=True, help="go on with the newest sweep of this server")
 @click.option("--api-key", "key_name", metavar="NAME", help="environment variable that holds the API key")
 @budget_option
+@backend_option
 @events_option
 @progress_option
 @results_option
@@ -41,8 +44,10 @@ def sweep(
     engine: str | None,
     slots: int | None,
     suite: str | None,
+    resume: bool,
     key_name: str | None,
     budget: str | None,
+    backend: str,
     events: str | None,
     progress_jsonl: str | None,
     results: str | None,
@@ -64,7 +69,9 @@ def sweep(
         key_name=key_name,
         workloads=workloads,
         overrides=overrides,
+        resume=resume,
         budget_s=seconds_of(budget),
+        backend=backend,
         events=events,
         progress=progress_jsonl,
     )
