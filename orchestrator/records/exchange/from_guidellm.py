@@ -51,6 +51,8 @@ def is_such(document: Mapping[str, Any]) -> bool:
 def read(parts: Sequence[Part]) -> Foreign:
     report = parts[0]
     head = report.find_part("metadata")
+    if head is not None and head.find_count("version") not in (None, 2):
+        raise head.wrong("version", f"{head.raw['version']} was found, gate0 reads 2")
     runs = report.parts("benchmarks")
     backend = _at(runs[0].raw, "config", "backend")
     return Foreign(
@@ -101,7 +103,7 @@ def _point(run: Part) -> Point:
         duration_s=duration_s,
         spans_ns=((0, ns(duration_s)),) if duration_s else (),
         started_at=_utc(run.find_number("start_time")),
-        definitions={"clock": "guidellm: time.time() for each line; the wall clock may step", "strategy": name},
+        definitions={"clock": "guidellm: time.time() for each line; the wall clock may step"},
         extra={**run.rest(but=("requests", "type_")), "metrics": metrics.rest()},
     )
 

@@ -49,7 +49,10 @@ def read_file(path: Path) -> ForeignFile:
         raise InputError(f"cannot read {path}: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise InputError(f"{path} is no text: byte {exc.start} is not UTF-8") from exc
-    found = recognise(text)
+    try:
+        found = recognise(text)
+    except ValueError as exc:
+        raise InputError(f"{path} is broken JSON: {exc}", hint="was it cut off while it was written?") from exc
     if found is None:
         known = ", ".join(dict.fromkeys(f.name for f in FORMS))
         raise InputError(f"{path} is no result that gate0 knows", hint=f"it reads: {known}")

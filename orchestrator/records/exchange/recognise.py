@@ -73,7 +73,11 @@ FORMS = (
 
 
 def recognise(text: str) -> tuple[Form, tuple[Mapping[str, Any], ...]] | None:
-    """The form of a file and its objects, or a CSV's lines; None when it is none of `FORMS`."""
+    """The form of a file and its objects, or a CSV's lines; None when it is none of `FORMS`.
+
+    Raises:
+        ValueError: It begins as JSON and is none; says where it breaks.
+    """
     objects = _objects(text)
     if not objects:
         return None
@@ -93,7 +97,7 @@ def _objects(text: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _documents(text: str) -> list[Any] | None:
-    """None when it is no JSON. `Infinity` and `NaN` are read as Python's `json` writes them."""
+    """None when it is no JSON at all. `Infinity` and `NaN` are read as Python's `json` writes them."""
     decoder, found, at = json.JSONDecoder(), [], 0
     text = text.lstrip("\ufeff")
     while at < len(text):
@@ -103,7 +107,11 @@ def _documents(text: str) -> list[Any] | None:
             break
         try:
             document, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
+        except ValueError:
+            if text.lstrip()[:1] in ("{", "["):
+                raise
             return None
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
         found.append(document)
     return found or None

@@ -7,13 +7,15 @@ import re
 from orchestrator.values import MIN_REDACTED, Secret
 
 _NAME = (
-    r"(?:[\w-]*api[_-]?key|authorization|[\w-]*password|[\w-]*passwd|[\w-]*secret"
+    r"(?:api[_-]?key|authorization|password|passwd|secret"
     r"|(?:hf|hugging[_-]?face(?:[_-]?hub)?|access|auth|api|bearer|refresh)[_-]?token)"
 )
+"""The end of a name: what stands before it (`OPENAI_API_KEY`) is not looked at, so that long words cost nothing."""
+
 _VALUE = r"([^\s\"'\\,;}{\]\[]+)"
 PATTERNS = (
-    re.compile(rf"[\"'\\]*\b{_NAME}\b[\"'\\]*\s*[:=]\s*[\"'\\]*{_VALUE}", re.IGNORECASE),
-    re.compile(rf"--{_NAME}[\s=]+[\"'\\]*{_VALUE}", re.IGNORECASE),
+    re.compile(rf"{_NAME}\b[\"'\\]*\s*[:=]\s*[\"'\\]*{_VALUE}", re.IGNORECASE),
+    re.compile(rf"--[a-z-]{{0,20}}{_NAME}[\s=]+[\"'\\]*{_VALUE}", re.IGNORECASE),
     re.compile(r"\b(?:Bearer|Basic)\s+([A-Za-z0-9._~+/=-]+)"),
     re.compile(r"\b(sk-[A-Za-z0-9_-]{12,}|hf_[A-Za-z0-9]{12,}|nvapi-[A-Za-z0-9_-]{12,})"),
     re.compile(r"://[^/\s:@\"']+:([^@\s\"'/]+)@"),
