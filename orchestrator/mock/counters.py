@@ -51,7 +51,7 @@ class Counters:
 @dataclass(frozen=True, slots=True)
 class Truth:
     """A streamed answer as it was. Monotonic ns: the whole request in hand, just before the first and the last event
-    with tokens. `first_tok` tokens came with the first event. `started_ns`: its prefill began."""
+    with tokens. `first_tok` tokens left in the first write. `started_ns`: its prefill began."""
 
     received_ns: int
     first_ns: int

@@ -11,9 +11,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from time import monotonic_ns
-from typing import Protocol
 
 from orchestrator.mock.answer import (
     answer_words,
@@ -29,67 +27,11 @@ from orchestrator.mock.cache import PrefixCache
 from orchestrator.mock.counters import Counters, Truth
 from orchestrator.mock.frames import Event, comment, frame, stamped, stream_ending
 from orchestrator.mock.settings import Fault, Flavour, Framing, MockSettings
-from orchestrator.mock.told import NO_TIMES, Times, drafts_tok, error_json
+from orchestrator.mock.stream import Stream, Wire
+from orchestrator.mock.told import NO_TIMES, drafts_tok, error_json
 
 ENDED = object()
 TRUTHS_KEPT = 100_000
-
-
-class Wire(Protocol):
-    """The connection an answer goes to."""
-
-    def begin(self, length: int | None) -> None:
-        """The head of a stream; `length`: bytes of the whole body, None where nobody says."""
-        ...
-
-    def write(self, piece: bytes) -> None: ...
-
-    def reply_json(self, status: int, body: bytes) -> None: ...
-
-    def finish(self) -> None:
-        """The answer is complete."""
-        ...
-
-    def drop(self, *, is_reset: bool = False) -> None:
-        """Hang up."""
-        ...
-
-
-@dataclass(slots=True, eq=False)
-class Stream:
-    """One request on its way. Times: monotonic ns, 0 for what has not happened."""
-
-    ask: Ask
-    wire: Wire
-    fault: Fault | None
-    number: int
-    received_ns: int
-    started_ns: int = 0
-    role_ns: int = 0
-    ready_ns: int = 0
-    first_ns: int = 0
-    last_ns: int = 0
-    ping_ns: int = 0
-    cached_tok: int = 0
-    is_gone: bool = False
-    is_open: bool = False
-    events: int = 0
-    draft_tok: int = 0
-    accepted_tok: int = 0
-    keys: Sequence[int] = ()
-    steps: Iterator[None] = field(default_factory=lambda: iter(()))
-
-    @property
-    def times(self) -> Times:
-        return Times(
-            received_ns=self.received_ns,
-            started_ns=self.started_ns,
-            first_ns=self.first_ns,
-            last_ns=self.last_ns,
-            events=self.events,
-            draft_tok=self.draft_tok,
-            accepted_tok=self.accepted_tok,
-        )
 
 
 class StepEngine:
@@ -209,7 +151,7 @@ class StepEngine:
         self.running = running
         self.counters.steps += 1
         self.counters.busy += len(running)
-        if self.settings.keepalive_s:
+        if self.settings.keepalive_s and self.settings.framing is not Framing.LENGTH:
             for stream in self.waiting:
                 self._ping(stream, now)
         self._admit()
