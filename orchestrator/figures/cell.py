@@ -37,13 +37,17 @@ from orchestrator.figures.request import (
     user_tok_per_s,
 )
 from orchestrator.figures.scope import (
+    MAIN,
     OPEN_KINDS,
     Value,
     adjusted_values,
+    by_repeat,
     good_of,
     of_phase,
+    part_of,
     rate_over,
     repeat_spans,
+    span_of,
     values_of,
 )
 from orchestrator.figures.server import ServerBeside, Speculation, server_beside, speculation
@@ -144,8 +148,11 @@ def cell_figures(cell: CellRecord, requests: Sequence[RequestRecord]) -> CellFig
     A foreign cell without requests gives figures that are all None; `figures.stated` has what its tool states.
     """
     main = of_phase(requests)
-    good = good_of(main)
     spans = repeat_spans(cell, requests)
+    if cell.kind == "overload":
+        main = part_of(main, MAIN)
+        spans = {repeat: span for repeat, part in by_repeat(main).items() if (span := span_of(part)) is not None}
+    good = good_of(main)
     events = event_columns(good)
     tpot = values_of(good, tpot_ms)
     decode = decode_totals(cell, main, spans)

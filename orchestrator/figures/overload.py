@@ -1,6 +1,7 @@
 """Past capacity: does the server queue, shed, break, or cope, how long is the tail, and how soon is it well again?
 
-Three phases of one repeat: `before` (a load it takes), `main` (more than that), `after` (the first load again).
+Three parts of one repeat: `before` (a load it takes), `main` (more than that), `after` (the first load again). They are
+lanes of one phase, for the backlog of `main` must still be there when `after` begins; phases of these names read alike.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from enum import StrEnum
 from orchestrator.figures.plain import Plain
 from orchestrator.figures.request import NS_PER_S, ttft_scheduled_ms
 from orchestrator.figures.saturation import OutstandingSlope, outstanding_slope
-from orchestrator.figures.scope import by_repeat, good_of, is_cut_by_us, of_phase, values_of
+from orchestrator.figures.scope import MAIN, by_repeat, good_of, is_cut_by_us, part_of, values_of
 from orchestrator.figures.stats import nearest_rank
 from orchestrator.records.record import Failure, RequestRecord
 
@@ -65,8 +66,8 @@ class OverloadFigures(Plain):
 
 
 def overload_figures(requests: Sequence[RequestRecord]) -> OverloadFigures | None:
-    """Of all phases of a cell; None without a `main` request."""
-    before, main, after = (of_phase(requests, phase) for phase in ("before", "main", "after"))
+    """Of all parts of a cell; None without a `main` request."""
+    before, main, after = (part_of(requests, part) for part in ("before", "main", "after"))
     if not main:
         return None
     judged = [r for r in main if not is_cut_by_us(r)]
@@ -134,8 +135,8 @@ def _recovery(requests: Sequence[RequestRecord], p95_before_ms: float | None) ->
         return None
     found = []
     for part in by_repeat(requests).values():
-        main = of_phase(part)
-        after = sorted(of_phase(part, "after"), key=lambda r: r.scheduled_ns)
+        main = part_of(part, MAIN)
+        after = sorted(part_of(part, "after"), key=lambda r: r.scheduled_ns)
         if main and after:
             last = max(r.scheduled_ns for r in main)
             is_well = [_is_well(r, GROWN * p95_before_ms) for r in after]

@@ -21,6 +21,11 @@ def of_phase(requests: Iterable[RequestRecord], phase: str = MAIN) -> list[Reque
     return [r for r in requests if r.phase == phase]
 
 
+def part_of(requests: Iterable[RequestRecord], part: str) -> list[RequestRecord]:
+    """Those of a lane, or of a phase without lanes, of this name."""
+    return [r for r in requests if (r.lane or r.phase) == part]
+
+
 def good_of(requests: Iterable[RequestRecord]) -> list[RequestRecord]:
     return [r for r in requests if r.failure is None]
 

@@ -34,6 +34,10 @@ GRID = frozenset({Kind.CLOSED, Kind.BATCH, Kind.INGEST})
 """Kinds whose cells are a grid of prompt, output, depth and concurrency."""
 
 
+CALM_SHARE = 0.5
+"""Before and after an overload so much of the capacity is asked for: what the backlog needs to melt."""
+
+
 class SwarmCell(StrEnum):
     """The cells of a swarm. COLD: all at once on an empty cache. PRIMED: one request loads the prefix, then all.
     EVICTING: more different prefixes than fit. SINGLE: one agent on a warm prefix."""
@@ -142,6 +146,7 @@ class Workload:
         tight: Stop a cell's repeats when the half width of the 95 % interval of its rate is below this share;
             None: never.
         file: The recording's name, without its directory.
+        rate: Empty: 1 request/s, a trace's own times, and of an overload the capacity, which is then measured first.
         conversations: What `file` held when the workload was loaded, after `limit`, `most_turns` and `most_prompt`.
         left_out: Conversations or rows of it that could not be used; cut: conversations that end early.
     """
@@ -175,7 +180,7 @@ class Workload:
     prefix_tokens: tuple[int, ...] = (4096,)
     cells_of_swarm: tuple[SwarmCell, ...] = tuple(SwarmCell)
     prefixes: int | None = None
-    rate: tuple[float, ...] = (1.0,)
+    rate: tuple[float, ...] = ()
     burstiness: tuple[float, ...] = (1.0,)
     cap: int | None = None
     ramp: Mapping[str, Json] | None = None
@@ -241,7 +246,7 @@ class Workload:
     def _timed(self, kind: Kind) -> Iterator[Cell]:
         for p in self.prompt_tokens:
             for o in self.output_tokens:
-                for rate in self.rate or (None,):
+                for rate in self.rate or ((1.0,) if kind is Kind.OPEN else (None,)):
                     for b in self.burstiness:
                         yield Cell(
                             workload=self,
@@ -265,7 +270,7 @@ class Workload:
         if self.is_timed_replay:
             yield replace(base, rate_rps=None)
             return
-        for rate in self.rate:
+        for rate in self.rate or (1.0,):
             for b in self.burstiness:
                 yield replace(base, rate_rps=rate, burstiness=b)
 
@@ -333,7 +338,8 @@ class Cell:
         if self.kind is Kind.SWARM:
             return f"swarm-{self.variant}-x{self.prefix_tok}-{sizes}-n{self.concurrency}"
         if self.kind in {Kind.OPEN, Kind.OVERLOAD, Kind.REPLAY}:
-            rate = "trace" if self.rate_rps is None else f"r{self.rate_rps:g}"
+            without = "trace" if self.kind is Kind.REPLAY else "measured"
+            rate = without if self.rate_rps is None else f"r{self.rate_rps:g}"
             shape = f"-b{self.burstiness:g}" if self.burstiness != 1.0 else ""
             cap = f"-cap{self.concurrency}" if self.concurrency else ""
             head = self.kind.value if self.kind is Kind.REPLAY else f"{self.kind.value}-{sizes}"
@@ -367,9 +373,9 @@ class Cell:
 
     @property
     def overload_requests(self) -> tuple[int, int, int]:
-        """Of an overload: requests before it, in it, and after it."""
+        """Of an overload whose capacity is known: requests before it, in it, and after it."""
         w, rate = self.workload, self.rate_rps or 0.0
-        calm = max(1, round(rate * w.recovery_s))
+        calm = max(1, round(rate * CALM_SHARE * w.recovery_s))
         return calm, max(1, round(rate * w.factor * w.duration_s)), calm
 
     @property

@@ -212,7 +212,7 @@ def test_overload_measures_the_capacity_first_and_runs_at_a_multiple_of_it(world
 
     assert rates == [None, 4.0, 4.0], "24 requests of eight slots in six seconds"
     found = cells(world)
-    assert found["overload-p128-o8-trace"].cell.rate_rps == 4.0
+    assert found["overload-p128-o8-measured"].cell.rate_rps == 4.0
     rates.clear()
     world.go(first.run)
     assert rates == []

@@ -383,12 +383,12 @@ def test_only_a_closed_loop_has_several_requests_for_a_user() -> None:
     assert [c.requests_per_repeat for c in w.cells()] == [12, 4, 12]
 
 
-def test_an_overload_counts_the_calm_parts() -> None:
+def test_an_overload_counts_the_calm_parts_at_half_its_capacity() -> None:
     w = Workload(name="w", kinds=(Kind.OVERLOAD,), rate=(2.0,), factor=3.0, duration_s=10.0, recovery_s=20.0)
 
     (cell,) = w.cells()
-    assert cell.overload_requests == (40, 60, 40)
-    assert cell.requests_per_repeat == 140
+    assert cell.overload_requests == (20, 60, 20)
+    assert cell.requests_per_repeat == 100
 
 
 def test_digest_follows_what_changes_the_load_and_nothing_else() -> None:

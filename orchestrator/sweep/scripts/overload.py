@@ -1,4 +1,4 @@
-"""overload: calm, then more than the server can take, then calm again, on one clock that waits for nobody.
+"""overload: half the capacity, then `factor` times it, then half again, on one clock that waits for nobody.
 
 One phase with three lanes, `before`, `main` and `after`, because the backlog of `main` must still be there when
 `after` begins: a phase of its own would wait until it has melted.
@@ -12,7 +12,7 @@ from orchestrator.sweep.scripts.drawn import drawn_jobs
 from orchestrator.sweep.scripts.open import timed_tracks
 from orchestrator.sweep.scripts.script import Script, Texts, body_of, warmup_phase
 from orchestrator.sweep.spec import MAIN, Lane, LoadTarget, Phase
-from orchestrator.sweep.workload import Cell
+from orchestrator.sweep.workload import CALM_SHARE, Cell
 
 BEFORE, AFTER = "before", "after"
 
@@ -26,9 +26,9 @@ def script(cell: Cell, book: PromptBook, target: LoadTarget, repeat: int) -> Scr
         cell.prompt, cell.output, cell.requests_per_repeat, seed=seed, book=book, texts=texts, target=target
     )
     parts = (
-        (BEFORE, rate, 0.0),
+        (BEFORE, rate * CALM_SHARE, 0.0),
         (MAIN, rate * w.factor, w.recovery_s),
-        (AFTER, rate, w.recovery_s + w.duration_s),
+        (AFTER, rate * CALM_SHARE, w.recovery_s + w.duration_s),
     )
     lanes, first = [], 0
     for (name, rps, start_s), n in zip(parts, cell.overload_requests, strict=True):
