@@ -159,12 +159,12 @@ def test_overload_is_three_lanes_on_one_clock() -> None:
     lanes = main_lanes(script(w))
 
     times = {lane.name: [t.at_s or 0.0 for t in lane.tracks] for lane in lanes}
-    assert [(name, len(at)) for name, at in times.items()] == [("before", 40), ("main", 100), ("after", 40)]
+    assert [(name, len(at)) for name, at in times.items()] == [("before", 20), ("main", 100), ("after", 20)]
     assert 0 < min(times["before"]) <= max(times["before"]) < 20
     assert 20 < min(times["main"]) <= max(times["main"]) < 30
     assert 30 < min(times["after"]) <= max(times["after"]) < 50
-    assert [t.number for lane in lanes for t in lane.tracks] == list(range(180))
-    assert len({j.nonce for lane in lanes for j in jobs_of(lane)}) == 180
+    assert [t.number for lane in lanes for t in lane.tracks] == list(range(140))
+    assert len({j.nonce for lane in lanes for j in jobs_of(lane)}) == 140
     assert times["before"] != [at - 30 for at in times["after"]]
 
 
