@@ -2,8 +2,7 @@
 
 It is slower (its stamps are later by some ms with a hundred streams), but it shares no line of HTTP with `http1`: what
 both say of a server is the server's. Where our reader meets a server or a proxy that it cannot read, it is the way
-around. They differ in one failure: chunked framing that breaks in mid-answer makes ours BROKEN at once; aiohttp does
-not tell (seen with 3.14), and the request ends as TIMEOUT.
+around.
 
 aiohttp takes the framing off and keeps connections in a pool of its own. An `AiohttpConnection` is therefore a place
 for one exchange at a time, not a socket; `AiohttpPool.open` puts one open connection into the pool for each. A
@@ -13,7 +12,9 @@ request's `sent_ns` is taken when aiohttp has its connection in hand, right befo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
+from collections.abc import Iterator
 from time import monotonic_ns
 from types import SimpleNamespace
 
@@ -112,9 +113,9 @@ class AiohttpConnection:
         self._headers_ns: int | None = None
         self._pieces: list[Chunk] = []
 
-    def _stop(self, end: End) -> None:
+    def _stop(self, end: End, error: str | None = None) -> None:
         self._is_open = False
-        self._finish(end)
+        self._finish(end, error)
         if self._task is not None:
             self._task.cancel()
 
@@ -148,9 +149,34 @@ class AiohttpConnection:
             self._headers = {name.lower(): value for name, value in answer.headers.items()}
             is_kept = self._headers.get("connection", "").lower() != "close"
             self._is_open = is_kept and answer.version is not None and answer.version >= aiohttp.HttpVersion11
-            async for piece in answer.content.iter_any():
-                self._pieces.append((monotonic_ns(), piece))
-                self._meter.events += piece.count(b"data:")
+            with self._watched(answer):
+                async for piece in answer.content.iter_any():
+                    self._pieces.append((monotonic_ns(), piece))
+                    self._meter.events += piece.count(b"data:")
+
+    @contextlib.contextmanager
+    def _watched(self, answer: aiohttp.ClientResponse) -> Iterator[None]:
+        """Inside, framing that breaks ends the exchange as BROKEN.
+
+        aiohttp (seen with 3.14) then closes the connection, but lets who reads the body wait for ever.
+        """
+
+        def lost(closed: asyncio.Future[None]) -> None:
+            if not closed.cancelled():
+                closed.exception()  # looked at, or asyncio complains
+            if not answer.content.is_eof() and answer.content.exception() is None:
+                self._stop(End.BROKEN, "not HTTP: the framing breaks in mid-answer")
+
+        protocol = None if answer.connection is None else answer.connection.protocol
+        closed = None if protocol is None else protocol.closed
+        if closed is None:
+            yield
+            return
+        closed.add_done_callback(lost)
+        try:
+            yield
+        finally:
+            closed.remove_done_callback(lost)
 
     def _finish(self, end: End, error: str | None = None) -> None:
         exchange, finished = self._exchange, self._finished

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.errors import InputError
 from orchestrator.sweep.body import OUTPUT_TOK, BodyShape, body_bytes
-from orchestrator.sweep.http1 import endpoint_of, post_bytes, read_response
+from orchestrator.sweep.http1 import Exchange, endpoint_of, post_bytes, read_response, response_of
 from orchestrator.values import Secret
 from orchestrator.wire.parse import load_json
 
@@ -99,6 +99,22 @@ def test_interim_answer_is_not_the_answer() -> None:
     assert (response.status, response.headers_ns, response.body) == (200, 2, b"hello, world")
 
 
+def test_bytes_behind_the_end_are_not_the_answer() -> None:
+    for behind in (b"HTTP", b"HTTP/1.1 500 Oops\r\nContent-Length: 1\r\n\r\nx", b"!"):
+        response = read_response([(1, CHUNKED + behind)])
+
+        assert (response.status, response.headers_ns, response.body) == (200, 1, b"hello, world")
+        assert response.is_whole
+
+
+def test_answer_of_a_backend_that_reads_itself_is_taken_as_it_is() -> None:
+    own = Exchange(scheduled_ns=0, chunks=[(10, CHUNKED)])
+    ready = read_response([(20, CHUNKED)])
+
+    assert response_of(own) == read_response([(10, CHUNKED)])
+    assert response_of(Exchange(scheduled_ns=0, response=ready)) is ready
+
+
 def test_bytes_that_are_not_http_give_no_status() -> None:
     response = read_response([(1, b"SSH-2.0-OpenSSH_9.2\r\n")])
 
@@ -109,13 +125,11 @@ def test_no_bytes_give_no_status() -> None:
     assert read_response([]).status == 0
 
 
-SHAPE = BodyShape(
-    endpoint="chat", model="m", output_tok=32, length_fields={"ignore_eos": True, "min_tokens": OUTPUT_TOK}
-)
+SHAPE = BodyShape(endpoint="chat", model="m", length_fields={"ignore_eos": True, "min_tokens": OUTPUT_TOK})
 
 
 def test_length_fields_pin_the_length_asked_for() -> None:
-    body = load_json(body_bytes(SHAPE, "hi"))
+    body = load_json(body_bytes(SHAPE, [("user", "hi")], 32))
 
     assert isinstance(body, dict)
     assert (body["max_tokens"], body["ignore_eos"], body["min_tokens"]) == (32, True, 32)
@@ -123,11 +137,9 @@ def test_length_fields_pin_the_length_asked_for() -> None:
 
 
 def test_natural_length_sends_no_length_fields() -> None:
-    shape = BodyShape(
-        endpoint="completions", model="m", output_tok=32, ignore_eos=False, length_fields={"ignore_eos": True}
-    )
+    shape = BodyShape(endpoint="completions", model="m", ignore_eos=False, length_fields={"ignore_eos": True})
 
-    body = load_json(body_bytes(shape, "hi"))
+    body = load_json(body_bytes(shape, [("user", "hi")], 32))
 
     assert isinstance(body, dict)
     assert "ignore_eos" not in body
@@ -138,12 +150,11 @@ def test_stream_options_are_joined_and_the_workloads_fields_win() -> None:
     shape = BodyShape(
         endpoint="chat",
         model="m",
-        output_tok=1,
         stream_fields={"stream_options": {"continuous_usage_stats": True}},
         extra={"temperature": 0.7},
     )
 
-    body = load_json(body_bytes(shape, "hi"))
+    body = load_json(body_bytes(shape, [("user", "hi")], 32))
 
     assert isinstance(body, dict)
     assert body["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
