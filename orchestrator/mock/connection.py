@@ -66,7 +66,6 @@ class MockConnection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
         self._stream: Stream | None = None
-        self._loop = asyncio.get_running_loop()
         self._received_ns = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -105,10 +104,9 @@ class MockConnection(asyncio.Protocol):
         self._body.append(body)
 
     def on_message_complete(self) -> None:
-        # Only the stamp now: the answering comes when all sockets that are ready have been read, so that one request's
-        # handling is not counted as the next one's time on the way.
+        # Only the stamp now: one request's handling is not to count as the next one's time on the way.
         self._received_ns = monotonic_ns()
-        self._loop.call_soon(self._route)
+        self._engine.soon(self._route)
 
     def _route(self) -> None:
         if self._transport is None or self._transport.is_closing():
