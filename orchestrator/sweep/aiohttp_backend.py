@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import aiohttp
 from yarl import URL
 
-from orchestrator.sweep.http1 import Chunk, End, Endpoint, Exchange, Meter, Response
+from orchestrator.sweep.http1 import Chunk, End, Endpoint, Exchange, Meter, Response, connect_error
 
 IDLE_S = 75.0
 NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)
@@ -124,7 +124,7 @@ class AiohttpConnection:
             await self._ask(request, exchange)
             self._finish(End.COMPLETE)
         except aiohttp.ClientConnectorError as exc:
-            self._finish(End.CONNECT, str(exc))
+            self._finish(End.CONNECT, str(connect_error(exc)))
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError):
             self._finish(End.CLOSED)
         except aiohttp.ClientOSError as exc:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
 from orchestrator.errors import InputError
-from orchestrator.sweep.http1 import Endpoint, Exchange, Meter, open_connection
+from orchestrator.sweep.http1 import Endpoint, Exchange, Meter, connect_error, open_connection
 
 if TYPE_CHECKING:
     from orchestrator.sweep.aiohttp_backend import AiohttpPool
@@ -67,7 +67,10 @@ class Connector:
         Raises:
             OSError: Refused, unreachable, name unknown, certificate refused, not within the timeout.
         """
-        connection = await (self._open_own() if self._new_pool is None else self._open_pooled(self._new_pool))
+        try:
+            connection = await (self._open_own() if self._new_pool is None else self._open_pooled(self._new_pool))
+        except OSError as exc:
+            raise connect_error(exc) from exc
         self._connections.add(connection)
         return connection
 

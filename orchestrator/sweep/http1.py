@@ -13,6 +13,8 @@ to the kernel inside `write` instead of at the end of the loop's turn: the stamp
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -241,6 +243,14 @@ class Connection(asyncio.Protocol):
             finished.set_result(None)
         if end is End.TIMEOUT:
             self.close()
+
+
+def connect_error(exc: OSError) -> OSError:
+    """The same failure in the system's words: each event loop and library has its own for a refused connection."""
+    cause: OSError = getattr(exc, "os_error", exc)  # aiohttp wraps it
+    if isinstance(cause, ssl.SSLError | socket.gaierror) or not cause.errno:
+        return cause
+    return OSError(cause.errno, os.strerror(cause.errno))
 
 
 async def open_connection(
