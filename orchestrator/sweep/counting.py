@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from orchestrator.sweep.prompts import Counter
 from orchestrator.values import Json
@@ -24,6 +24,10 @@ def token_counter(target: Target, *, endpoint: str = "chat", fields: Mapping[str
     tokenized = target.count_tokens(PROBE_TEXT)
     if endpoint != "chat":
         return Counter(count=target.count_tokens, is_cheap=tokenized is not None)
+
+    def ask(said: Sequence[tuple[str, str]]) -> int | None:
+        return chat_tok(target, said, fields)
+
     used = usage_tok(target, PROBE_TEXT, fields)
     if used is None:
         return Counter(count=lambda _: None, is_cheap=False)
@@ -31,17 +35,25 @@ def token_counter(target: Target, *, endpoint: str = "chat", fields: Mapping[str
         # A one-letter prompt is one token, the rest is the template's.
         letter = usage_tok(target, "a", fields)
         overhead = None if letter is None else max(0, letter - 1)
-        return Counter(count=lambda text: usage_tok(target, text, fields), is_cheap=False, overhead_tok=overhead)
+        return Counter(
+            count=lambda text: usage_tok(target, text, fields), is_cheap=False, overhead_tok=overhead, ask=ask
+        )
     template_tok = used - tokenized
 
     def count(text: str) -> int | None:
         tok = target.count_tokens(text)
         return None if tok is None else tok + template_tok
 
-    return Counter(count=count, is_cheap=True, overhead_tok=max(0, template_tok))
+    return Counter(count=count, is_cheap=True, overhead_tok=max(0, template_tok), ask=ask)
 
 
 def usage_tok(target: Target, text: str, fields: Mapping[str, Json] | None = None) -> int | None:
     """The prompt tokens that a real request with this text is charged."""
-    body: dict[str, Json] = {"messages": [{"role": "user", "content": text}], "max_tokens": 1, **(fields or {})}
+    return chat_tok(target, [("user", text)], fields)
+
+
+def chat_tok(target: Target, said: Sequence[tuple[str, str]], fields: Mapping[str, Json] | None = None) -> int | None:
+    """The prompt tokens that a real request with these messages (role, content) is charged."""
+    messages: list[Json] = [{"role": role, "content": content} for role, content in said]
+    body: dict[str, Json] = {"messages": messages, "max_tokens": 1, **(fields or {})}
     return target.chat(body, timeout_s=PROBE_TIMEOUT_S).usage.prompt_tok

@@ -14,18 +14,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from orchestrator.errors import InputError, TargetError
-from orchestrator.sweep.passages import FILLERS, NONCE_WORDS, corpus
+from orchestrator.sweep.fitting import TOK_PER_WORD, Count, counted, fit_passage, fit_seldom, tok_per_word_of
+from orchestrator.sweep.passages import NONCE_WORDS, corpus
+from orchestrator.sweep.passages_code import words_with_code
 
-Count = Callable[[str], int | None]
-"""The whole prompt's tokens, template included, when the user's text is this; None: the server cannot tell."""
+__all__ = ["TOK_PER_WORD", "WORDS_IN_NONCE", "Counter", "Fresh", "Part", "PromptBook", "draw_nonce", "fit_passage"]
 
 WORDS_IN_NONCE = 6
 NONCE_TRIES = 60
 SAMPLE = 15
-FIT_TRIES = 16
 HEAD_WORDS = 12
-TOK_PER_WORD = 1.3
+BEFORE = "So far."
+"""Stands in front of a part while it is fitted: a word inside a message may be another token than at its beginning."""
+PREFIX_TEXTS = 4
+ANSWER_TEXTS = 16
+MOST_DEAR_PARTS = 4
+TOK_PER_CODE_WORD = 2.3
+"""Tokens of a word of `passages_code`, where the server tells nothing."""
+
+Ask = Callable[[Sequence[tuple[str, str]]], int | None]
+"""The tokens of a chat with these messages (role, content), by a real request; None: the server does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +44,13 @@ class Counter:
         count: Asks the server.
         is_cheap: A tokenizer endpoint, not a prefill.
         overhead_tok: Tokens of the template around the user's text; None: unknown.
+        ask: For what counting text cannot tell; None: there are no chats.
     """
 
     count: Count
     is_cheap: bool
     overhead_tok: int | None = None
+    ask: Ask | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +63,18 @@ class Fresh:
     nonce: str
     text: str
     prompt_tok: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Words that follow others: `<nonce> <text>`, or the text alone where the nonce is empty.
+
+    `tok` is what they make the prompt longer by; None where it was not counted.
+    """
+
+    text: str
+    tok: int | None
+    nonce: str = ""
 
 
 class PromptBook:
@@ -70,6 +92,11 @@ class PromptBook:
         self._fitted: dict[tuple[int, int], tuple[_Fit, ...]] = {}
         self._turns: dict[tuple[int, int], int] = {}
         self._tails: dict[int, str] = {}
+        self._prefixes: dict[tuple[int, int], _Fit] = {}
+        self._questions: dict[int, tuple[_Fit, ...]] = {}
+        self._answers: dict[tuple[int, int], Part] = {}
+        self._before_tok: int | None = None
+        self._turn_overhead: tuple[int | None] | None = None
 
     @property
     def is_cheap(self) -> bool:
@@ -103,7 +130,7 @@ class PromptBook:
         turn = self._turns.get(key, 0)
         self._turns[key] = turn + 1
         fit = fits[turn % len(fits)]
-        return Fresh(nonce=self._nonce(fit), text=fit.text, prompt_tok=fit.prompt_tok)
+        return Fresh(nonce=self._nonce(fit, self._counter.count), text=fit.text, prompt_tok=fit.prompt_tok)
 
     def tail(self, tok: int) -> str:
         """Text that makes a prompt `tok` tokens longer when it is put behind it (fitted behind a nonce).
@@ -119,6 +146,64 @@ class PromptBook:
             self._tails[tok] = fit_passage(self._counter.count, goal, nonce=nonce, words=words[start:] + words[:start])
         return self._tails[tok]
 
+    def prefix(self, tok: int, number: int = 0) -> Fresh:
+        """Text with code in it, `tok` tokens as a prompt of its own (template and nonce included), never seen before.
+
+        The text follows the seed and the number; up to `PREFIX_TEXTS` numbers have texts of their own, beyond (and
+        where a question to the server is a prefill) the nonce alone tells one from another. A fit begins with another
+        nonce than what it is for, so it warms nothing.
+
+        Raises:
+            InputError: The length asked for is less than template and nonce take.
+            TargetError: The server's counts make no sense.
+        """
+        key = (tok, number % (PREFIX_TEXTS if self._counter.is_cheap else 1))
+        if key not in self._prefixes:
+            self._prefixes[key] = self._fit_prefix(*key)
+        fit = self._prefixes[key]
+        return Fresh(nonce=self._nonce(fit, self._counter.count), text=fit.text, prompt_tok=fit.prompt_tok)
+
+    def questions(self, lengths: Sequence[int]) -> tuple[Part, ...]:
+        """One for each length, in tokens: words to put behind others, no two with the same first word while they last.
+
+        Where a question to the server is a prefill, few lengths are fitted; the others are near and their `tok` None.
+
+        Raises:
+            InputError: A length is less than a nonce takes.
+            TargetError: The server's counts make no sense.
+        """
+        first = self._rng.sample(NONCE_WORDS, len(NONCE_WORDS))
+        return tuple(self._question(tok, i, first[i % len(first)]) for i, tok in enumerate(lengths))
+
+    def answer(self, tok: int, number: int = 0) -> Part:
+        """What an assistant may have said, about `tok` tokens, the same for the same seed and number."""
+        key = (tok, number % ANSWER_TEXTS)
+        if key not in self._answers:
+            self._answers[key] = self._fit_answer(*key)
+        return self._answers[key]
+
+    @property
+    def turn_overhead_tok(self) -> int | None:
+        """Tokens of the template around an earlier answer and the next question: what a turn adds beyond its words.
+
+        Learned once from a short request; None: unknown.
+        """
+        if self._turn_overhead is None:
+            self._turn_overhead = (self._learn_turn(),)
+        return self._turn_overhead[0]
+
+    def _learn_turn(self) -> int | None:
+        said = ("Water finds the lowest place.", "It does.", "Then where is it now?")
+        ask, overhead_tok = self._counter.ask, self._counter.overhead_tok
+        if ask is None or overhead_tok is None:
+            return None
+        whole, alone = ask(list(zip(("user", "assistant", "user"), said, strict=True))), []
+        for text in said:
+            if (tok := self._counter.count(text)) is None:
+                return None
+            alone.append(tok - overhead_tok)
+        return None if whole is None else max(0, whole - overhead_tok - sum(alone))
+
     def _fit_all(self, prompt_tok: int, variety: int) -> tuple[_Fit, ...]:
         rng = random.Random(f"{self._seed}/{prompt_tok}")
         words = corpus()
@@ -131,22 +216,78 @@ class PromptBook:
         drawn = [draw_nonce(self._rng) for _ in range(SAMPLE if self._counter.is_cheap else 1)]
         if len(drawn) == 1:
             return drawn[0]
-        return sorted(drawn, key=lambda nonce: _counted(self._counter.count, nonce))[len(drawn) // 2]
+        return sorted(drawn, key=lambda nonce: counted(self._counter.count, nonce))[len(drawn) // 2]
 
     def _fit(self, prompt_tok: int, words: Sequence[str], nonce: str) -> _Fit:
         text = fit_passage(self._counter.count, prompt_tok, nonce=nonce, words=words)
-        head = " ".join(islice(text.split(" "), HEAD_WORDS))
-        head_tok = self._counter.count(f"{nonce} {head}") if self._counter.is_cheap else None
-        return _Fit(text=text, head=head, head_tok=head_tok, prompt_tok=self._counter.count(f"{nonce} {text}"))
+        return self._fitted_as(text, nonce, self._counter.count)
 
-    def _nonce(self, fit: _Fit) -> str:
+    def _fitted_as(self, text: str, nonce: str, count: Count) -> _Fit:
+        head = " ".join(islice(text.split(" "), HEAD_WORDS))
+        head_tok = count(f"{nonce} {head}") if self._counter.is_cheap else None
+        return _Fit(text=text, head=head, head_tok=head_tok, prompt_tok=count(f"{nonce} {text}"))
+
+    def _fit_prefix(self, tok: int, number: int) -> _Fit:
+        count, nonce = self._counter.count, self._typical_nonce()
+        words = words_with_code(f"{self._seed}/prefix/{number}", 2 * tok)
+        if self._counter.is_cheap or count(nonce) is None:
+            slope = tok_per_word_of(count, nonce, words[:tok]) or TOK_PER_CODE_WORD
+            text = fit_passage(count, tok, nonce=nonce, words=words, tok_per_word=slope, what="prefix_tokens")
+        else:
+            text = fit_seldom(count, tok, nonce=nonce, words=words, what="prefix_tokens")
+        return self._fitted_as(text, nonce, count)
+
+    def _fit_answer(self, tok: int, number: int) -> Part:
+        words = words_with_code(f"{self._seed}/answer/{number}", max(8, 2 * tok))
+        before_tok = self._counter.count(BEFORE) if self._counter.is_cheap else None
+        if before_tok is None:
+            return Part(text=" ".join(words[: max(1, round(tok / TOK_PER_CODE_WORD))]), tok=None)
+        text = fit_passage(self._counter.count, before_tok + tok, nonce=BEFORE, words=words, what="output_tokens")
+        return Part(text=text, tok=self._count_part(text))
+
+    def _question(self, tok: int, number: int, first: str) -> Part:
+        if not self._counter.is_cheap and tok not in self._questions and len(self._questions) >= MOST_DEAR_PARTS:
+            return self._near_question(tok, first)
+        if tok not in self._questions:
+            self._questions[tok] = self._fit_questions(tok)
+        fits = self._questions[tok]
+        fit = fits[number % len(fits)]
+        return Part(nonce=self._nonce(fit, self._count_part, first), text=fit.text, tok=fit.prompt_tok)
+
+    def _near_question(self, tok: int, first: str) -> Part:
+        """A piece of the longest that was fitted, or more than once that."""
+        longest = max(self._questions)
+        words = self._questions[longest][0].text.split(" ")
+        n = max(1, round((len(words) + WORDS_IN_NONCE) * tok / longest) - WORDS_IN_NONCE)
+        text = " ".join(words[i % len(words)] for i in range(n))
+        return Part(nonce=draw_nonce(self._rng, first), text=text, tok=None)
+
+    def _fit_questions(self, tok: int) -> tuple[_Fit, ...]:
+        words, nonce = corpus(), self._typical_nonce()
+        rng = random.Random(f"{self._seed}/question/{tok}")
+        fits = []
+        for _ in range(8 if self._counter.is_cheap else 2):
+            start = rng.randrange(len(words))
+            text = fit_passage(self._count_part, tok, nonce=nonce, words=words[start:] + words[:start])
+            fits.append(self._fitted_as(text, nonce, self._count_part))
+        return tuple(fits)
+
+    def _count_part(self, text: str) -> int | None:
+        """The tokens that this text adds behind others."""
+        if self._before_tok is None:
+            self._before_tok = self._counter.count(BEFORE)
+        if self._before_tok is None:
+            return None
+        return counted(self._counter.count, f"{BEFORE} {text}") - self._before_tok
+
+    def _nonce(self, fit: _Fit, count: Count, first: str | None = None) -> str:
         """One as long as the fit's; the nearest of many tries where the vocabulary splits most words."""
-        nearest, off_by = draw_nonce(self._rng), None
+        nearest, off_by = draw_nonce(self._rng, first), None
         if fit.head_tok is None:
             return nearest
         for _ in range(NONCE_TRIES):
-            nonce = draw_nonce(self._rng)
-            off = abs(_counted(self._counter.count, f"{nonce} {fit.head}") - fit.head_tok)
+            nonce = draw_nonce(self._rng, first)
+            off = abs(counted(count, f"{nonce} {fit.head}") - fit.head_tok)
             if off_by is None or off < off_by:
                 nearest, off_by = nonce, off
             if off == 0:
@@ -164,66 +305,7 @@ class _Fit:
     prompt_tok: int | None
 
 
-def draw_nonce(rng: random.Random) -> str:
-    """Six words, 42 bits."""
-    return " ".join(rng.choice(NONCE_WORDS) for _ in range(WORDS_IN_NONCE))
-
-
-def fit_passage(count: Count, prompt_tok: int, *, nonce: str, words: Sequence[str]) -> str:
-    """Running text that makes `<nonce> <text>` exactly `prompt_tok` long where words allow it, never longer.
-
-    Searches on the number of words by the slope seen so far, then fills up with words of one token.
-
-    Raises:
-        InputError: Template and nonce alone are longer.
-        TargetError: The search does not close in (the count does not grow with the text).
-    """
-
-    def text_of(n: int) -> str:
-        return " ".join(words[i % len(words)] for i in range(n))
-
-    low, low_tok = 0, count(nonce)
-    if low_tok is None:
-        return text_of(max(1, round(prompt_tok / TOK_PER_WORD) - WORDS_IN_NONCE))
-    if low_tok >= prompt_tok:
-        raise InputError(
-            f"prompt_tokens {prompt_tok}: the chat template and the nonce alone take {low_tok}",
-            hint=f"ask for {low_tok + 16} tokens or more",
-        )
-    high: int | None = None
-    slope = TOK_PER_WORD
-    for _ in range(FIT_TRIES):
-        if low_tok == prompt_tok or (high is not None and high - low <= 1):
-            return _filled(count, text_of(low), prompt_tok - low_tok, nonce=nonce)
-        n = max(low + 1, low + int((prompt_tok - low_tok) / slope))
-        if high is not None:
-            n = min(n, high - 1)
-        tok = _counted(count, f"{nonce} {text_of(n)}")
-        if tok <= prompt_tok:
-            slope = max(0.1, (tok - low_tok) / (n - low)) if tok > low_tok else slope / 2
-            low, low_tok = n, tok
-        else:
-            high = n
-            slope = max(slope, (tok - low_tok) / (n - low))
-    return _filled(count, text_of(low), prompt_tok - low_tok, nonce=nonce)
-
-
-def _filled(count: Count, text: str, missing_tok: int, *, nonce: str) -> str:
-    if missing_tok == 0:
-        return text
-    have = _counted(count, f"{nonce} {text}")
-    goal = have + missing_tok
-    for filler in FILLERS * (1 + missing_tok // len(FILLERS)):
-        tok = _counted(count, f"{nonce} {text} {filler}")
-        if have < tok <= goal:
-            text, have = f"{text} {filler}", tok
-        if have == goal:
-            break
-    return text
-
-
-def _counted(count: Count, text: str) -> int:
-    tok = count(text)
-    if tok is None:
-        raise TargetError("the server stopped telling how many tokens a text has", hint="look at the server's log")
-    return tok
+def draw_nonce(rng: random.Random, first: str | None = None) -> str:
+    """Six words, 42 bits. `first`: the first of them is this one."""
+    words = [rng.choice(NONCE_WORDS) for _ in range(WORDS_IN_NONCE)]
+    return " ".join([first, *words[1:]] if first else words)

@@ -70,14 +70,21 @@ class CellRunner:
         rng: Source of the nonces; the default is never the same twice.
         backend: `own` or `aiohttp`.
         book: Prompts from here instead: the server is asked for no lengths.
+        process: What runs the load of one repeat.
     """
 
     def __init__(
-        self, *, rng: random.Random | None = None, backend: str = "own", book: PromptBook | None = None
+        self,
+        *,
+        rng: random.Random | None = None,
+        backend: str = "own",
+        book: PromptBook | None = None,
+        process: Callable[[LoadSpec], LoadProcess] = LoadProcess,
     ) -> None:
         self._rng = rng
         self._book = book
         self._backend = backend
+        self._process = process
         self._asked: dict[str, _Asked] = {}
         self._is_cancelled: Callable[[], bool] = _never
 
@@ -115,7 +122,7 @@ class CellRunner:
         control = self._ask(fitted, cell).control
         heard, spec = Heard(), load_spec(fitted, cell, script, repeat=repeat, backend=self._backend)
         before = read_counters(control, fitted.metrics)
-        with LoadProcess(spec) as process:
+        with self._process(spec) as process:
             for message in process.messages(is_cancelled):
                 heard.take(message, on_progress)
         after = self._settled(control, fitted.metrics, before, heard)
@@ -127,7 +134,7 @@ class CellRunner:
             after=after,
             template_overhead_tok=fitted.template_overhead_tok,
         )
-        return replace(lap, record={**lap.record, "backend": self._backend})
+        return replace(lap, record={**lap.record, "backend": self._backend, "notes": list(script.notes)})
 
     def script(self, target: LoadTarget, cell: Cell, repeat: int) -> tuple[LoadTarget, Script]:
         """The repeat's script, and the target with what was learned of its template."""

@@ -28,10 +28,14 @@ MODULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """One repeat of a cell: phases, and the texts that their messages refer to by number."""
+    """One repeat of a cell: phases, and the texts that their messages refer to by number.
+
+    `notes`: what was asked for and is not in it, for the record.
+    """
 
     texts: tuple[str, ...]
     phases: tuple[Phase, ...]
+    notes: tuple[str, ...] = ()
 
 
 ScriptWriter = Callable[[Cell, PromptBook, LoadTarget, int], Script]
