@@ -23,6 +23,7 @@ from yarl import URL
 
 from orchestrator.sweep.http1 import Chunk, End, Endpoint, Exchange, Meter, Response, connect_error
 
+VERSION = aiohttp.__version__
 IDLE_S = 75.0
 NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)
 """Deadlines are ours: aiohttp's own default would end a request after 5 minutes."""

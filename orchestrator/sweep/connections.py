@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10.0
 BACKENDS = ("own", "aiohttp")
+OLDEST_AIOHTTP = (3, 13)
+"""Older ones do not say when a connection is lost."""
 
 
 class AnyConnection(Protocol):
@@ -94,8 +96,11 @@ class Connector:
 
 
 def _aiohttp_pool() -> type[AiohttpPool]:
+    hint = "pip install 'gate0[aiohttp]'"
     try:
-        from orchestrator.sweep.aiohttp_backend import AiohttpPool
+        from orchestrator.sweep.aiohttp_backend import VERSION, AiohttpPool
     except ModuleNotFoundError as exc:
-        raise InputError(f"backend 'aiohttp' needs {exc.name}", hint="pip install 'gate0[aiohttp]'") from exc
+        raise InputError(f"backend 'aiohttp' needs {exc.name}", hint=hint) from exc
+    if tuple(int(part) for part in VERSION.split(".")[:2]) < OLDEST_AIOHTTP:
+        raise InputError(f"backend 'aiohttp' needs aiohttp 3.13 or newer, found {VERSION}", hint=hint)
     return AiohttpPool

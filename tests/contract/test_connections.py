@@ -240,3 +240,10 @@ def test_missing_aiohttp_is_said_with_the_way_to_get_it(monkeypatch: pytest.Monk
         Connector(ENDPOINT, Meter(), backend="aiohttp")
 
     assert refused.value.hint == "pip install 'gate0[aiohttp]'"
+
+
+def test_too_old_an_aiohttp_is_refused_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.sweep.aiohttp_backend.VERSION", "3.12.15")
+
+    with pytest.raises(InputError, match=r"needs aiohttp 3\.13 or newer, found 3\.12\.15"):
+        Connector(ENDPOINT, Meter(), backend="aiohttp")
