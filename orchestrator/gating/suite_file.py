@@ -92,10 +92,13 @@ def parse_suite(text: str, gates: Mapping[str, Gate], *, name: str, file: str) -
         InvalidFile: With every problem in it.
     """
     try:
+        doubled = _doubled_keys(yaml.compose(text, Loader=yaml.SafeLoader))
         raw: Json = yaml.safe_load(text)
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark else None
         raise InvalidFile([Problem(file=file, line=line, path="", message=str(exc.problem))]) from exc
+    if doubled:
+        raise InvalidFile([Problem(file=file, line=line, path="", message=what) for line, what in doubled])
     found = [*_shape_problems(raw)]
     items = raw.get("gates") if isinstance(raw, Mapping) else None
     items = items if isinstance(items, list) else []
@@ -137,6 +140,22 @@ def adjust_suite(
         for item in suite.items
     )
     return replace(suite, items=items, is_modified=suite.is_modified or items != suite.items)
+
+
+def _doubled_keys(node: yaml.Node | None) -> list[tuple[int, str]]:
+    """Each key that a mapping has twice, with its line: YAML's reader would keep the last one and say nothing."""
+    found: list[tuple[int, str]] = []
+    if isinstance(node, yaml.SequenceNode):
+        return [problem for part in node.value for problem in _doubled_keys(part)]
+    if isinstance(node, yaml.MappingNode):
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            line, name = key.start_mark.line + 1, str(key.value)
+            if name in lines:
+                found.append((line, f"key `{name}` is written twice: lines {lines[name]} and {line}"))
+            lines.setdefault(name, line)
+            found += _doubled_keys(value)
+    return found
 
 
 def _item(raw: Mapping[str, Json], gates: Mapping[str, Gate]) -> SuiteItem:

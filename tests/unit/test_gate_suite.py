@@ -108,6 +108,11 @@ def test_suite_fills_in_the_defaults() -> None:
         ("title: 5\ngates: [{gate: saying}]", "title: a text is expected"),
         ("gate: x\ngates: [{gate: saying}]", "unknown key, did you mean 'gates'?"),
         ("gates: [{gate: saying}, {gate: saying}]", "'saying' is listed twice"),
+        ("gates: []\ntitle: a\ngates: [{gate: saying}]", "s.yaml:3: key `gates` is written twice: lines 1 and 3"),
+        (
+            "gates:\n- gate: saying\n  params:\n    count: 1\n    count: 2",
+            "s.yaml:5: key `count` is written twice: lines 4 and 5",
+        ),
     ],
 )
 def test_mistake_in_a_suite_is_named(text: str, words: str) -> None:
