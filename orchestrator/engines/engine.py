@@ -107,17 +107,61 @@ class Symptom:
     exit_codes: tuple[int, ...] = ()
 
 
+Names = tuple[str, ...]
+"""One metric's names in the engine's versions, the newest first; (): it has no such metric."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricNames:
-    """Prometheus names of this engine; None: it has no such metric. Counters with their `_total`."""
+    """Prometheus names of this engine by our words; counters with their `_total`, histograms as `_sum` and `_count`.
 
-    running: str | None = None
-    waiting: str | None = None
-    prompt_tok: str | None = None
-    output_tok: str | None = None
-    cache_queries_tok: str | None = None
-    cache_hits_tok: str | None = None
-    kv_usage: str | None = None
+    Attributes:
+        running, waiting, kv_usage, spec_acceptance_length: Gauges; the last as the engine averages it itself.
+        prompt_tok: All prompt tokens. prompt_computed_tok: without those from the cache.
+        cache_queries_tok, cache_hits_tok: Prompt tokens looked up in the prefix cache, and found there.
+        spec_drafts, spec_draft_tok, spec_accepted_tok: Steps that verified drafts, tokens drafted, tokens accepted.
+        preemptions: Requests thrown out of the batch for lack of room.
+        requests_done: Requests finished. steps: Steps of the engine.
+        ttft_…, queue_…, prefill_…, decode_…, itl_…, e2e_…: Seconds in sum, and how many were added up.
+    """
+
+    running: Names = ()
+    waiting: Names = ()
+    kv_usage: Names = ()
+    prompt_tok: Names = ()
+    prompt_computed_tok: Names = ()
+    output_tok: Names = ()
+    cache_queries_tok: Names = ()
+    cache_hits_tok: Names = ()
+    spec_drafts: Names = ()
+    spec_draft_tok: Names = ()
+    spec_accepted_tok: Names = ()
+    spec_acceptance_length: Names = ()
+    preemptions: Names = ()
+    requests_done: Names = ()
+    steps: Names = ()
+    ttft_sum_s: Names = ()
+    ttft_n: Names = ()
+    queue_sum_s: Names = ()
+    queue_n: Names = ()
+    prefill_sum_s: Names = ()
+    prefill_n: Names = ()
+    decode_sum_s: Names = ()
+    decode_n: Names = ()
+    itl_sum_s: Names = ()
+    itl_n: Names = ()
+    e2e_sum_s: Names = ()
+    e2e_n: Names = ()
+
+
+def sums(*names: str) -> Names:
+    """The `_sum` of a histogram under each of its names."""
+    return tuple(f"{name}_sum" for name in names)
+
+
+def counts(*names: str) -> Names:
+    """The `_count` of a histogram under each of its names."""
+    return tuple(f"{name}_count" for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +178,10 @@ class Traits:
         slot_paths: GET paths that tell the number of slots, each with the JSON key path (`("/props", "total_slots")`).
         stream_fields: Extra body fields accepted for exact token counting, to be probed (`return_token_ids`, …).
         length_fields: Body fields that pin the output length (`ignore_eos`, `min_tokens`).
+        priority_words: Words of the command line without which a request's `priority` is refused or ignored; (): the
+            engine has no priorities.
+        has_live_gauges: `running` and `waiting` are true at once when the last request ends; SGLang sets them only
+            while it works, and once in 30 s.
     """
 
     cold_fields: Mapping[str, Json] = field(default_factory=dict)
@@ -144,6 +192,8 @@ class Traits:
     slot_paths: tuple[tuple[str, str], ...] = ()
     stream_fields: Mapping[str, Json] = field(default_factory=dict)
     length_fields: Mapping[str, Json] = field(default_factory=dict)
+    priority_words: tuple[str, ...] = ()
+    has_live_gauges: bool = True
     metrics: MetricNames = field(default_factory=MetricNames)
     log_stages: tuple[LogStage, ...] = ()
     symptoms: tuple[Symptom, ...] = ()

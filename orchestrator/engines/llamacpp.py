@@ -240,6 +240,20 @@ RECIPE = Recipe(
 METRICS = Want(words=("--metrics",), reason="/metrics is a 501 without it")
 SLOTS = Want(words=("--slots",), reason="/slots tells what runs and what waits")
 JINJA = Want(words=("--jinja",), reason="tool calls are read off the chat template, which needs it")
+METRIC_NAMES = MetricNames(
+    running=("llamacpp:requests_processing",),
+    waiting=("llamacpp:requests_deferred",),
+    # Computed tokens only: cached ones are counted apart, unlike the other two engines.
+    prompt_computed_tok=("llamacpp:prompt_tokens_total",),
+    output_tok=("llamacpp:tokens_predicted_total",),
+    cache_hits_tok=("llamacpp:prompt_tokens_cached_total",),
+    spec_drafts=("llamacpp:spec_decode_num_drafts_total",),
+    spec_draft_tok=("llamacpp:spec_decode_num_draft_tokens_total",),
+    spec_accepted_tok=("llamacpp:spec_decode_num_accepted_tokens_total",),
+    steps=("llamacpp:n_decode_total",),
+    prefill_sum_s=("llamacpp:prompt_seconds_total",),
+    decode_sum_s=("llamacpp:tokens_predicted_seconds_total",),
+)
 TRAITS = Traits(
     cold_fields={"cache_prompt": False},
     reasoning_fields=("reasoning_content",),
@@ -247,14 +261,7 @@ TRAITS = Traits(
     sends_done_after_error=False,
     slot_paths=(("/props", "total_slots"),),
     length_fields={"ignore_eos": True},
-    metrics=MetricNames(
-        running="llamacpp:requests_processing",
-        waiting="llamacpp:requests_deferred",
-        # Computed tokens only: cached ones are counted apart, unlike the other two engines.
-        prompt_tok="llamacpp:prompt_tokens_total",
-        output_tok="llamacpp:tokens_predicted_total",
-        cache_hits_tok="llamacpp:prompt_tokens_cached_total",
-    ),
+    metrics=METRIC_NAMES,
     log_stages=LOG_STAGES,
     symptoms=SYMPTOMS,
 )

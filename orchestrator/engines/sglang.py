@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from orchestrator.engines.advice import common_advice, declared_fraction_advice
 from orchestrator.engines.assembly import Problems, Recipe, Want, assemble, find_problems
-from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Placement, Traits
+from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Placement, Traits, counts, sums
 from orchestrator.engines.images import Version, image_version, is_older
 from orchestrator.engines.pieces import Piece, Refused, Step, memory_share, refuse, served_name, setting
 from orchestrator.engines.sglang_log import LOG_STAGES, SYMPTOMS
@@ -192,6 +192,28 @@ WANTS = (
     Want(words=("--enable-cache-report",), reason="usage then tells the cached tokens, which Gate 0 checks"),
     Want(words=("--enable-metrics",), reason="/metrics is a 404 without it"),
 )
+_ITL = ("sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds")
+METRICS = MetricNames(
+    running=("sglang:num_running_reqs",),
+    waiting=("sglang:num_queue_reqs",),
+    kv_usage=("sglang:token_usage",),
+    prompt_tok=("sglang:prompt_tokens_total",),
+    output_tok=("sglang:generation_tokens_total",),
+    cache_hits_tok=("sglang:cached_tokens_total",),
+    # It counts the steps that verify, but neither the tokens drafted nor those accepted.
+    spec_drafts=("sglang:spec_verify_calls_total",),
+    spec_acceptance_length=("sglang:spec_accept_length",),
+    preemptions=("sglang:num_retracted_requests_total",),
+    requests_done=("sglang:num_requests_total",),
+    ttft_sum_s=sums("sglang:time_to_first_token_seconds"),
+    ttft_n=counts("sglang:time_to_first_token_seconds"),
+    queue_sum_s=sums("sglang:queue_time_seconds"),
+    queue_n=counts("sglang:queue_time_seconds"),
+    itl_sum_s=sums(*_ITL),
+    itl_n=counts(*_ITL),
+    e2e_sum_s=sums("sglang:e2e_request_latency_seconds"),
+    e2e_n=counts("sglang:e2e_request_latency_seconds"),
+)
 TRAITS = Traits(
     cold_fields={"cache_salt": "{nonce}"},
     flush=("POST", "/flush_cache"),
@@ -199,14 +221,9 @@ TRAITS = Traits(
     slot_paths=(("/server_info", "max_running_requests"),),
     stream_fields={"return_token_ids": True},
     length_fields={"ignore_eos": True},
-    metrics=MetricNames(
-        running="sglang:num_running_reqs",
-        waiting="sglang:num_queue_reqs",
-        prompt_tok="sglang:prompt_tokens_total",
-        output_tok="sglang:generation_tokens_total",
-        cache_hits_tok="sglang:cached_tokens_total",
-        kv_usage="sglang:token_usage",
-    ),
+    priority_words=("--enable-priority-scheduling",),
+    has_live_gauges=False,
+    metrics=METRICS,
     log_stages=LOG_STAGES,
     symptoms=SYMPTOMS,
 )

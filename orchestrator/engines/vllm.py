@@ -6,13 +6,13 @@ only: the shared-prefix checkpoint (0.30 under another name, 0.31), the match un
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from orchestrator.engines.advice import common_advice, declared_fraction_advice
 from orchestrator.engines.assembly import Problems, Recipe, Want, assemble, find_problems
-from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Placement, Traits
+from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Placement, Traits, counts, sums
 from orchestrator.engines.images import Version, image_version, is_older, split_image
 from orchestrator.engines.pieces import Piece, Refused, Step, memory_share, served_name, setting
 from orchestrator.engines.vllm_log import LOG_STAGES, SYMPTOMS
@@ -39,6 +39,7 @@ PARSER = Parser(
         "--device-memory-utilization": "gpu-memory-utilization",
         "--disable-prefix-caching": "enable-prefix-caching",
         "--disable-prompt-tokens-details": "enable-prompt-tokens-details",
+        "--disable-per-request-metrics": "enable-per-request-metrics",
         "--disable-auto-tool-choice": "enable-auto-tool-choice",
         "--disable-mamba-shared-prefix-checkpoint": "enable-mamba-shared-prefix-checkpoint",
     },
@@ -205,6 +206,40 @@ RECIPE = Recipe(parser=PARSER, steps=STEPS, default_port=8000, slots_flag="max-n
 USAGE_DETAILS = Want(
     words=("--enable-prompt-tokens-details",), reason="usage then tells the cached tokens, which Gate 0 checks"
 )
+REQUEST_METRICS = Want(
+    words=("--enable-per-request-metrics",),
+    reason="each answer then tells the server's own queue and first-token time, which the sweep sets beside its own",
+)
+REQUEST_METRICS_SINCE = (0, 25)
+ROLLING_TAGS = ("latest", "nightly")
+_ITL = ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")
+METRICS = MetricNames(
+    running=("vllm:num_requests_running",),
+    waiting=("vllm:num_requests_waiting",),
+    kv_usage=("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
+    prompt_tok=("vllm:prompt_tokens_total",),
+    output_tok=("vllm:generation_tokens_total",),
+    cache_queries_tok=("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"),
+    cache_hits_tok=("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
+    spec_drafts=("vllm:spec_decode_num_drafts_total",),
+    spec_draft_tok=("vllm:spec_decode_num_draft_tokens_total",),
+    spec_accepted_tok=("vllm:spec_decode_num_accepted_tokens_total",),
+    preemptions=("vllm:num_preemptions_total",),
+    requests_done=("vllm:request_success_total",),
+    steps=("vllm:iteration_tokens_total_count",),
+    ttft_sum_s=sums("vllm:time_to_first_token_seconds"),
+    ttft_n=counts("vllm:time_to_first_token_seconds"),
+    queue_sum_s=sums("vllm:request_queue_time_seconds"),
+    queue_n=counts("vllm:request_queue_time_seconds"),
+    prefill_sum_s=sums("vllm:request_prefill_time_seconds"),
+    prefill_n=counts("vllm:request_prefill_time_seconds"),
+    decode_sum_s=sums("vllm:request_decode_time_seconds"),
+    decode_n=counts("vllm:request_decode_time_seconds"),
+    itl_sum_s=sums(*_ITL),
+    itl_n=counts(*_ITL),
+    e2e_sum_s=sums("vllm:e2e_request_latency_seconds"),
+    e2e_n=counts("vllm:e2e_request_latency_seconds"),
+)
 TRAITS = Traits(
     cold_fields={"cache_salt": "{nonce}"},
     reasoning_fields=("reasoning", "reasoning_content"),
@@ -212,15 +247,8 @@ TRAITS = Traits(
     slot_paths=(("/server_info?config_format=json", "vllm_config.scheduler_config.max_num_seqs"),),
     stream_fields={"return_token_ids": True},
     length_fields={"ignore_eos": True},
-    metrics=MetricNames(
-        running="vllm:num_requests_running",
-        waiting="vllm:num_requests_waiting",
-        prompt_tok="vllm:prompt_tokens_total",
-        output_tok="vllm:generation_tokens_total",
-        cache_queries_tok="vllm:prefix_cache_queries_total",
-        cache_hits_tok="vllm:prefix_cache_hits_total",
-        kv_usage="vllm:kv_cache_usage_perc",
-    ),
+    priority_words=("--scheduling-policy", "priority"),
+    metrics=METRICS,
     log_stages=LOG_STAGES,
     symptoms=SYMPTOMS,
 )
@@ -241,7 +269,7 @@ class Vllm:
         # On a host with several interfaces vLLM would announce the first one, which the other rank may not reach.
         env: Mapping[str, EnvValue] = {"VLLM_HOST_IP": place.address} if profile.nodes > 1 else {}
         return assemble(
-            RECIPE, profile, place, prefix=_prefix(profile), wants=(USAGE_DETAILS,) if measured else (), env=env
+            RECIPE, profile, place, prefix=_prefix(profile), wants=tuple(_wants(profile)) if measured else (), env=env
         )
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
@@ -253,6 +281,23 @@ class Vllm:
             *_thinking_advice(profile),
             *_env_advice(profile),
         )
+
+
+def _wants(profile: Profile) -> Iterator[Want]:
+    yield USAGE_DETAILS
+    # The times come from the statistics: vLLM refuses to start with one and without the other.
+    if _has_request_metrics(profile) and "disable-log-stats" not in declared(PARSER, profile):
+        yield REQUEST_METRICS
+
+
+def _has_request_metrics(profile: Profile) -> bool:
+    """Known to have the flag: an unknown one would end the start, so another's image is not taken for a current one."""
+    version = version_of(profile)
+    if version is not None:
+        return version >= REQUEST_METRICS_SINCE
+    name, tag = split_image(profile.image or "")
+    is_official = profile.runtime is RuntimeKind.DOCKER and name.rpartition("/")[2] in REPOSITORIES
+    return is_official and (not tag or tag.startswith(ROLLING_TAGS))
 
 
 def _prefix(profile: Profile) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ import orjson
 from orchestrator.mock.ask import FIRST_ID, Refused
 from orchestrator.mock.engine import StepEngine
 from orchestrator.mock.settings import Flavour, MockSettings
+from orchestrator.mock.told import drafts_tok
 
+VERSION = "0.0.0-mock"
 FLUSHES = frozenset({"/reset_prefix_cache", "/flush_cache"})
 
 
@@ -23,7 +25,8 @@ def control_answer(engine: StepEngine, method: str, path: str, body: bytes) -> b
     if (method, path) == ("GET", "/health"):
         return b'{"status":"ok"}' if flavour is Flavour.LLAMACPP else b""
     if (method, path) == ("GET", "/v1/models"):
-        entry = {"id": settings.model, "object": "model", "max_model_len": settings.max_model_len}
+        owner = {"owned_by": flavour.value}
+        entry = {"id": settings.model, "object": "model", **owner, "max_model_len": settings.max_model_len}
         return orjson.dumps({"object": "list", "data": [entry]})
     if path == "/mock/truth":
         return _truths(engine, is_taken=method == "POST")
@@ -38,6 +41,8 @@ def control_answer(engine: StepEngine, method: str, path: str, body: bytes) -> b
         return b'{"success":true}'
     if flavour is Flavour.SGLANG and (method, path) == ("GET", "/server_info"):
         return orjson.dumps(_server_info(settings))
+    if flavour is Flavour.VLLM and (method, path) == ("GET", "/version"):
+        return orjson.dumps({"version": VERSION})
     return None
 
 
@@ -51,7 +56,17 @@ def _truths(engine: StepEngine, *, is_taken: bool) -> bytes:
 def _of_llamacpp(engine: StepEngine, method: str, path: str) -> bytes | None:
     slots = engine.settings.slots
     if (method, path) == ("GET", "/props"):
-        return orjson.dumps({"total_slots": slots, "build_info": "mock"})
+        kv_tok = _kv_tok(engine.settings)
+        return orjson.dumps(
+            {
+                "total_slots": slots,
+                "build_info": VERSION,
+                "default_generation_settings": {
+                    "n_ctx": kv_tok // slots,
+                    "params": {"speculative.types": _types(engine)},
+                },
+            }
+        )
     if (method, path) == ("GET", "/slots"):
         busy = len(engine.running)
         return orjson.dumps([{"id": i, "is_processing": i < busy} for i in range(slots)])
@@ -60,13 +75,22 @@ def _of_llamacpp(engine: StepEngine, method: str, path: str) -> bytes | None:
 
 def _server_info(settings: MockSettings) -> dict[str, Any]:
     return {
-        "version": "0.0.0-mock",
+        "version": VERSION,
+        "speculative_algorithm": "NEXTN" if drafts_tok(settings) else None,
         "served_model_name": settings.model,
         "max_running_requests": settings.slots,
-        "max_total_num_tokens": (settings.cache_blocks or 1_000_000) * settings.block_tok,
+        "max_total_num_tokens": _kv_tok(settings),
         "page_size": settings.block_tok,
         "disable_radix_cache": not settings.prefix_caching,
     }
+
+
+def _kv_tok(settings: MockSettings) -> int:
+    return (settings.cache_blocks or 1_000_000) * settings.block_tok
+
+
+def _types(engine: StepEngine) -> str:
+    return "draft-mtp" if drafts_tok(engine.settings) else "none"
 
 
 def _tokenized(body: bytes, settings: MockSettings) -> bytes | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from orchestrator.errors import HostError
-from orchestrator.fleet.facts import HostFacts, read_facts
+from orchestrator.fleet.facts import HostFacts, parse, read_facts
 from orchestrator.fleet.facts.model import plain_values
 from orchestrator.fleet.facts.table import FACTS
 from orchestrator.fleet.host import Host
@@ -18,6 +18,11 @@ QUICK = ("memory", "gpu", "docker", "home", "user", "uname", "listening", "boot_
 
 MEMORY = next(fact for fact in FACTS if fact.name == "memory")
 GPU = next(fact for fact in FACTS if fact.name == "gpu")
+SAMPLE_GPU = (
+    "nvidia-smi",
+    f"--query-gpu={','.join((*parse.GPU_QUERY, 'clocks_event_reasons.active'))}",
+    "--format=csv,noheader,nounits",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +77,30 @@ def memory_available(host: Host) -> int | None:
 
 
 def sample(host: Host, has_gpu: bool) -> dict[str, Json]:
-    """One line of telemetry: memory in bytes, and per GPU temperature, power, clock and use.
+    """One line of telemetry: memory in bytes, swap and OOM counts since boot, and per GPU temperature, power, clock,
+    use, and why the clock is what it is.
 
     Raises:
         HostError: The host does not answer any more.
     """
-    memory = host.run(MEMORY.argv, timeout_s=MEMORY.timeout_s)
-    found: dict[str, Json] = {"memory": plain_values(MEMORY.parse(memory)["memory"])} if memory.is_ok else {}
+    told = host.run(("cat", "/proc/meminfo", "/proc/vmstat"), timeout_s=MEMORY.timeout_s).stdout
+    found: dict[str, Json] = {"memory": plain_values(parse.meminfo(told)["memory"])} if "MemTotal" in told else {}
+    if pressure := parse.vmstat(told):
+        found["pressure"] = pressure
     if has_gpu:
-        found["gpus"] = plain_values(GPU.parse(host.run(GPU.argv, timeout_s=GPU.timeout_s)).get("gpus"))
+        found["gpus"] = _gpus(host)
     return found
+
+
+def _gpus(host: Host) -> Json:
+    """With `clock_reasons` where the driver knows the field: an unknown one fails the whole query."""
+    done = host.run(SAMPLE_GPU, timeout_s=GPU.timeout_s)
+    if not done.is_ok:
+        plain: Json = plain_values(GPU.parse(host.run(GPU.argv, timeout_s=GPU.timeout_s)).get("gpus"))
+        return plain
+    rows = [line.rpartition(",") for line in done.stdout.splitlines()]
+    gpus: list[dict[str, Json]] = plain_values(parse.gpus("\n".join(head for head, _, _ in rows))["gpus"])
+    reasons = [parse.clock_reasons(mask) for _, _, mask in rows]
+    if len(gpus) != len(reasons):
+        return gpus
+    return [{**gpu, "clock_reasons": why} for gpu, why in zip(gpus, reasons, strict=True)]

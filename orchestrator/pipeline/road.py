@@ -20,6 +20,7 @@ from orchestrator.fleet.facts import HostFacts
 from orchestrator.fleet.host import Host
 from orchestrator.gating.suite import Suite
 from orchestrator.pipeline.events import Cancel, Notice, Observer
+from orchestrator.pipeline.samples import Samples
 from orchestrator.profile.model import Profile
 from orchestrator.records.record import GateRecord, RunRecord, StageRecord
 from orchestrator.records.store import RunWriter
@@ -155,6 +156,7 @@ class Road:
         self.done: list[StageRecord] = []
         self.ranks: list[Rank] = []
         self.target: Target | None = None
+        self.samples = Samples()
         self.verdicts: list[GateRecord] = []
         self.image_digest: str | None = None
         self.capabilities: Capabilities | None = None
@@ -171,6 +173,12 @@ class Road:
     def head(self) -> Rank:
         """Rank 0: the one that answers HTTP."""
         return self.ranks[0]
+
+    def use_target(self, target: Target | None) -> None:
+        """Talk to the server through this one from now on; the one before is closed."""
+        if self.target is not None:
+            self.target.close()
+        self.target = target
 
     def note(self, text: str, *, is_warning: bool = False) -> None:
         """Say it, and write it down if that can still be done: a note never ends anything."""

@@ -103,6 +103,8 @@ def travel(road: Road) -> RunRecord:
     except Gate0Error as exc:
         road.error = exc
     finally:
+        if not road.cancel.is_set():  # a request that was left to its fate may still be on its way
+            road.use_target(None)
         if is_held or road.run.attempts == 1:  # without the lock, an existing record is somebody else's
             earlier_s = road.run.duration_s
             _save_end(road, is_bug=sys.exc_info()[1] is not None, duration_s=earlier_s + road.tools.clock() - began)

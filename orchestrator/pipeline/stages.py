@@ -159,7 +159,7 @@ def ready(road: Road) -> StageOutcome:
     complete_facts(road)
     url = base_url(road)
     target = road.tools.open_target(url, road.run.served_name, claims_of(job, None), job.api_key)
-    road.target = target
+    road.use_target(target)
     road.save(base_url=url)
 
     def show(progress: WaitProgress) -> None:
@@ -196,6 +196,7 @@ def reach(road: Road) -> StageOutcome:
     url = base_url(road)
     claims, key = claims_of(road.job, None), road.job.api_key
     target = road.tools.open_target(url, road.job.profile.served_name or "", claims, key)
+    road.use_target(target)
     names = listed_models(target)
     if names is None:
         raise TargetError(f"{url} does not answer GET /v1/models", hint="is the address right, and is the server up?")
@@ -205,7 +206,7 @@ def reach(road: Road) -> StageOutcome:
     if wanted is None and not names:
         raise TargetError(f"{url} lists no model", hint="name it with `--model`")
     road.save(served_name=wanted or names[0], model=wanted or names[0], base_url=url)
-    road.target = road.tools.open_target(url, road.run.served_name, claims, key)
+    road.use_target(road.tools.open_target(url, road.run.served_name, claims, key))
     return StageOutcome(detail=f"serves {', '.join(names)}")
 
 
@@ -216,9 +217,9 @@ def effective(road: Road) -> StageOutcome:
     known = road.tools.engines.get(found.engine)
     if road.job.engine.name == "endpoint" and known is not None:
         road.job = replace(road.job, engine=known)
-        found = probe(road.target, known.traits)
-    claims = claims_of(road.job, found)
-    road.target = road.tools.open_target(base_url(road), road.run.served_name, claims, road.job.api_key)
+        found = probe(road.target, known.traits, earlier=found)
+    claims = claims_of(road.job, found, exposed=road.target.metrics() or {})
+    road.use_target(road.tools.open_target(base_url(road), road.run.served_name, claims, road.job.api_key))
     slots = found.slots if found.slots is not None else claims.slots
     source = "server" if found.slots is not None else "declared" if slots is not None else "unknown"
     road.save(

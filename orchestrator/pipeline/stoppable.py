@@ -65,6 +65,9 @@ class StoppableTarget:
     def count_tokens(self, text: str) -> int | None:
         return self._target.count_tokens(text)
 
+    def close(self) -> None:
+        self._target.close()
+
     def _ask(self, act: Callable[[], T]) -> T:
         self._cancel.check()
         answers: list[T] = []

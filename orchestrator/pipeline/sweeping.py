@@ -23,6 +23,7 @@ from orchestrator.pipeline.road import Road, RunCell
 from orchestrator.pipeline.seeking import Seeker, capacity_cell, capacity_rps, seekers
 from orchestrator.records.aside import foreign_cell_files, set_aside
 from orchestrator.records.store import StoredCell
+from orchestrator.sweep.hosts import host_summary
 from orchestrator.sweep.outcome import cell_outcome
 from orchestrator.sweep.spec import CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell, Kind
@@ -174,9 +175,11 @@ class _Sweep:
             road.cancel.check()
             road.observer.on(CellBegan(where=road.where, cell=course.name, index=index, total=total))
             road.writer.append_event("cell", {"cell": course.name, "repeat": repeat, "index": index, "total": total})
+            began_s = road.tools.clock()
             lap = self.run_cell(self.load, course.to_run, repeat, show, road.cancel.is_set)
+            hosts = host_summary(road.samples.between(began_s, road.tools.clock()))
         road.cancel.check()
-        course.laps.append(replace(lap, record={**lap.record, "order": self.laps_done}))
+        course.laps.append(replace(lap, record={**lap.record, "order": self.laps_done, "hosts": hosts}))
         self.laps_done += 1
 
     def _judge(self, course: Course) -> None:

@@ -15,7 +15,11 @@ from orchestrator.values import Json, utc_now
 
 PERIOD_S = 1.0
 FILE = "telemetry.jsonl"
-GAUGES = ("running", "waiting", "kv_usage", "prompt_tok", "output_tok", "cache_queries_tok", "cache_hits_tok")
+GAUGES = (
+    *("running", "waiting", "kv_usage", "prompt_tok", "prompt_computed_tok", "output_tok"),
+    *("cache_queries_tok", "cache_hits_tok", "preemptions"),
+    *("spec_drafts", "spec_draft_tok", "spec_accepted_tok", "spec_acceptance_length"),
+)
 
 Sample = Callable[[], Mapping[str, Json]]
 
@@ -46,6 +50,8 @@ class Telemetry:
             try:
                 found = sample()
                 if found:
+                    if "engine" not in found:
+                        self._road.samples.add(self._road.tools.clock(), where, found)
                     self._road.writer.append_line(FILE, {"at": utc_now(), "where": where, **found})
             except StoreError:
                 return  # the disk is full: whoever writes the record next says so

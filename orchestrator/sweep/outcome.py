@@ -10,8 +10,9 @@ from typing import Any, Self
 from orchestrator.figures.definitions import definitions
 from orchestrator.records.record import CellRecord, RequestRecord
 from orchestrator.sweep.guards import GuardInput, broken_guards
+from orchestrator.sweep.guards.answers import untold_cache
 from orchestrator.sweep.spec import MAIN, CellProgress, LoadTarget
-from orchestrator.sweep.truth import Counters
+from orchestrator.sweep.truth import Counters, server_side
 from orchestrator.sweep.workload import Cell
 from orchestrator.values import Json
 
@@ -26,7 +27,8 @@ class Lap:
     Attributes:
         record: As `CellRecord.laps` keeps it: `repeat`, `started_at`, `duration_s`, `span_ns` (phase `main`), `phases`,
             `cpu_s`, `lag_ms_p50`, `lag_ms_p99`, `stamp_lag_ms`, `unrecorded`, `server_before`, `server_after`,
-            `template_overhead_tok`; `offset_ns` once it has its place on the cell's clock.
+            `template_overhead_tok`; from a sweep also `order` and `hosts` (`sweep.hosts.host_summary`); `offset_ns`
+            once it has its place on the cell's clock.
         requests: On the repeat's own clock until then.
     """
 
@@ -147,16 +149,8 @@ def cell_outcome(target: LoadTarget, cell: Cell, laps: Sequence[Lap], *, stop_re
     """
     w, placed = cell.workload, _placed(laps)
     requests = tuple(r for lap in placed for r in lap.requests)
-    lag_p99 = max((v for lap in placed if isinstance(v := lap.record.get("lag_ms_p99"), float)), default=None)
-    guards = broken_guards(
-        GuardInput(
-            cell=cell,
-            target=target,
-            laps=tuple(lap.record for lap in placed),
-            requests=requests,
-            lag_ms_p99=lag_p99,
-        )
-    )
+    records = tuple(lap.record for lap in placed)
+    judged = GuardInput(cell=cell, target=target, laps=records, requests=requests)
     is_cancelled = any(lap.is_cancelled for lap in placed)
     record = CellRecord(
         id=cell.id,
@@ -183,7 +177,7 @@ def cell_outcome(target: LoadTarget, cell: Cell, laps: Sequence[Lap], *, stop_re
         slots=target.slots,
         slots_source=target.slots_source,
         is_queueing=target.slots is not None and cell.concurrency > target.slots,
-        guards=tuple(g.as_json() for g in guards),
+        guards=tuple(g.as_json() for g in broken_guards(judged)),
         vantage=target.vantage,
         is_ungated=target.is_ungated,
         temperature=w.temperature,
@@ -192,11 +186,17 @@ def cell_outcome(target: LoadTarget, cell: Cell, laps: Sequence[Lap], *, stop_re
         batch_answers=w.batch_answers,
         load=cell.load(),
         slo={} if cell.slo is None else cell.slo.as_json(),
-        laps=tuple(lap.record for lap in placed),
-        client=_client(placed, requests, lag_p99),
+        laps=records,
+        server=_server(judged),
+        client=_client(placed, requests),
         definitions=definitions(),
     )
     return CellOutcome(record=record, requests=requests, laps=placed)
+
+
+def _server(cell: GuardInput) -> dict[str, Json]:
+    note = untold_cache(cell)
+    return server_side(cell.laps, cell.requests) | ({} if note is None else {"notes": [note]})
 
 
 def _placed(laps: Sequence[Lap]) -> tuple[Lap, ...]:
@@ -250,7 +250,7 @@ def _added(a: Mapping[str, Json], b: Mapping[str, Json]) -> dict[str, Json]:
     return added
 
 
-def _client(laps: Sequence[Lap], requests: Sequence[RequestRecord], lag_p99: float | None) -> dict[str, Json]:
+def _client(laps: Sequence[Lap], requests: Sequence[RequestRecord]) -> dict[str, Json]:
     """The load generator's own cost and lateness."""
     spans = [lap.span_ns for lap in laps if lap.span_ns is not None]
     return {
@@ -259,7 +259,7 @@ def _client(laps: Sequence[Lap], requests: Sequence[RequestRecord], lag_p99: flo
         "tokens": sum(r.output_tok or 0 for r in requests),
         "events": sum(len(r.events) for r in requests),
         "loop_lag_ms_p50": _worst(laps, "lag_ms_p50"),
-        "loop_lag_ms_p99": lag_p99,
+        "loop_lag_ms_p99": _worst(laps, "lag_ms_p99"),
         "stamp_lag_ms_p50": _worst_stamp(laps, "p50"),
         "stamp_lag_ms_p99": _worst_stamp(laps, "p99"),
         "backend": laps[0].record.get("backend") if laps else None,

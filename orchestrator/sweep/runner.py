@@ -16,7 +16,7 @@ from orchestrator.sweep.prompts import PromptBook
 from orchestrator.sweep.scripts import Script, script_of
 from orchestrator.sweep.scripts.script import body_of
 from orchestrator.sweep.spec import CellProgress, LoadSpec, LoadTarget
-from orchestrator.sweep.truth import Counters, read_counters
+from orchestrator.sweep.truth import Counters, read_calm, read_counters
 from orchestrator.sweep.workload import Cell, Workload
 from orchestrator.values import Json, digest, utc_now
 from orchestrator.wire.chat import Claims
@@ -121,7 +121,7 @@ class CellRunner:
             return Lap.cancelled(repeat, started_at=started_at)
         control = self._ask(fitted, cell).control
         heard, spec = Heard(), load_spec(fitted, cell, script, repeat=repeat, backend=self._backend)
-        before = read_counters(control, fitted.metrics)
+        before = read_calm(control, fitted.metrics)
         with self._process(spec) as process:
             for message in process.messages(is_cancelled):
                 heard.take(message, on_progress)

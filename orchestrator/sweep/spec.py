@@ -32,6 +32,7 @@ class LoadTarget:
         vantage: Where this process stands: `local`, `lan`, `tailnet`, `tunnel`.
         template_overhead_tok: Prompt tokens around the user's text; those before the nonce may come from the cache.
         cache_unit_tok: The prefix cache's granularity.
+        hit_unit_tok: The granularity that hits were seen to have (Gate 0), where that is known.
         kv_tok: Tokens that fit into the KV cache, as the server tells; None: it does not.
         engine: Its name, `unknown` for one that nobody knows.
         metrics: The engine's metric names by ours (`deploy` traits).
@@ -49,6 +50,7 @@ class LoadTarget:
     vantage: str = "local"
     template_overhead_tok: int | None = None
     cache_unit_tok: int = 16
+    hit_unit_tok: int | None = None
     is_ungated: bool = False
     kv_tok: int | None = None
     engine: str = "unknown"

@@ -86,7 +86,8 @@ class Claims:
         max_output: Tokens reserved for the answer.
         slots: Requests that run at once, as declared (max_num_seqs).
         slots_verified: The server itself told `slots`.
-        cold_fields, flush, reasoning_fields, metrics: From the engine's traits.
+        cold_fields, flush, metrics: From the engine's traits; a cold field that was refused is not among them.
+        refused: Body fields that the server has answered with an error when it was probed: never sent again.
     """
 
     engine: str
@@ -102,6 +103,7 @@ class Claims:
     cold_fields: Mapping[str, Json] = field(default_factory=dict)
     flush: tuple[str, str] | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
 
 
 class Target(Protocol):
@@ -151,4 +153,8 @@ class Target(Protocol):
 
     def count_tokens(self, text: str) -> int | None:
         """How many tokens the server's own tokenizer makes of the text, None when it has no such endpoint."""
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds; nothing is asked through it any more."""
         ...

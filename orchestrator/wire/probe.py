@@ -12,8 +12,10 @@ from enum import StrEnum
 from typing import Protocol
 
 from orchestrator.values import Json
+from orchestrator.wire.capacity import Capacity, read_capacity
 from orchestrator.wire.chat import Reply, Target
 from orchestrator.wire.listing import find_listed, read_listing
+from orchestrator.wire.paths import dig
 
 OUTPUT_TOK = 16
 TIMEOUT_S = 600.0
@@ -70,6 +72,7 @@ class Capabilities:
         max_model_len: Tokens of one request, as the server lists them.
         support: By field or feature: `include_usage`, `continuous_usage_stats`, `cached_tokens`, `timings`,
             `logprobs`, `top_logprobs`, and each of the traits' stream, length and cold fields.
+        capacity: Its KV cache, and whether it drafts, as it tells.
         problem: The server's words when even the plain request failed; nothing could be tried then.
     """
 
@@ -81,12 +84,18 @@ class Capabilities:
     has_metrics: bool = False
     can_count_tokens: bool = False
     support: Mapping[str, Support] = field(default_factory=dict)
+    capacity: Capacity = field(default_factory=Capacity)
     problem: str | None = None
 
     @property
     def accepted(self) -> dict[str, bool]:
         """By field: whether it may be sent."""
         return {name: s in (Support.WORKS, Support.ACCEPTED) for name, s in self.support.items()}
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """Fields that may never be sent again."""
+        return frozenset(name for name, s in self.support.items() if s is Support.REFUSED)
 
     def as_json(self) -> dict[str, Json]:
         """For the record."""
@@ -102,8 +111,11 @@ def listed_models(target: Target) -> tuple[str, ...] | None:
     return None if found is None else tuple(m.name for m in read_listing(found))
 
 
-def probe(target: Target, traits: ProbeTraits | None = None) -> Capabilities:
+def probe(target: Target, traits: ProbeTraits | None = None, *, earlier: Capabilities | None = None) -> Capabilities:
     """Ask the server what it is and what it takes, with about ten tiny requests.
+
+    Args:
+        earlier: What was found with other traits: what was refused then is not asked again.
 
     Raises nothing for what a server answers; see `Capabilities.problem`.
     """
@@ -116,7 +128,7 @@ def probe(target: Target, traits: ProbeTraits | None = None) -> Capabilities:
     if target.claims.task == "generate":
         plain = target.chat(_body(), stream=True, timeout_s=TIMEOUT_S)
         problem = None if plain.is_ok else f"HTTP {plain.http_status}: {plain.error}"
-        support = {} if problem else _support(target, plain, known)
+        support = {} if problem else _support(target, plain, known, earlier.refused if earlier else frozenset())
     return Capabilities(
         engine=engine,
         version=_version(target, engine),
@@ -126,11 +138,12 @@ def probe(target: Target, traits: ProbeTraits | None = None) -> Capabilities:
         has_metrics=target.metrics() is not None,
         can_count_tokens=bool(target.count_tokens("one two three")),
         support=support,
+        capacity=read_capacity(target, engine),
         problem=problem,
     )
 
 
-def _support(target: Target, plain: Reply, traits: ProbeTraits) -> dict[str, Support]:
+def _support(target: Target, plain: Reply, traits: ProbeTraits, refused: frozenset[str]) -> dict[str, Support]:
     support = {"include_usage": Support.WORKS if plain.usage.output_tok is not None else Support.ACCEPTED}
     replies = [plain]
 
@@ -138,23 +151,30 @@ def _support(target: Target, plain: Reply, traits: ProbeTraits) -> dict[str, Sup
         replies.append(target.chat({**_body(), **fields}, stream=stream, timeout_s=TIMEOUT_S))
         return replies[-1]
 
-    running = ask({"stream_options": {"include_usage": True, "continuous_usage_stats": True}})
-    support["continuous_usage_stats"] = _taken(running, _events_with_usage(running) > 1)
-    for name, value in traits.stream_fields.items():
+    support |= dict.fromkeys(refused, Support.REFUSED)
+    if "continuous_usage_stats" not in refused:
+        running = ask({"stream_options": {"include_usage": True, "continuous_usage_stats": True}})
+        support["continuous_usage_stats"] = _taken(running, _events_with_usage(running) > 1)
+    for name, value in _unrefused(traits.stream_fields, refused):
         reply = ask({name: value})
         support[name] = _taken(reply, bool(reply.token_ids) if "token_ids" in name else None)
-    for name, value in traits.length_fields.items():
+    for name, value in _unrefused(traits.length_fields, refused):
         reply = ask({name: value})
         support[name] = _taken(reply, _is_stretched(plain, reply))
-    for name, value in traits.cold_fields.items():
+    for name, value in _unrefused(traits.cold_fields, refused):
         support[name] = _taken(ask({name: NONCE if value == "{nonce}" else value}), None)
-    ranked = ask({"logprobs": True, "top_logprobs": 5}, stream=False)
-    support["logprobs"] = _taken(ranked, bool(ranked.logprobs))
-    support["top_logprobs"] = _taken(ranked, any(len(t.top) > 1 for t in ranked.logprobs))
+    if "logprobs" not in refused:
+        ranked = ask({"logprobs": True, "top_logprobs": 5}, stream=False)
+        support["logprobs"] = _taken(ranked, bool(ranked.logprobs))
+        support["top_logprobs"] = _taken(ranked, any(len(t.top) > 1 for t in ranked.logprobs))
     # These two are told, not asked for: absent from a dozen replies is no proof of absence.
     support["cached_tokens"] = _told(r.usage.cached_tok is not None for r in replies)
     support["timings"] = _told(bool(r.timings) for r in replies)
     return support
+
+
+def _unrefused(fields: Mapping[str, Json], refused: frozenset[str]) -> list[tuple[str, Json]]:
+    return [(name, value) for name, value in fields.items() if name not in refused]
 
 
 def _body() -> dict[str, Json]:
@@ -211,15 +231,3 @@ def _slots(target: Target, paths: tuple[tuple[str, str], ...]) -> int | None:
         if isinstance(found, int) and not isinstance(found, bool) and found > 0:
             return found
     return None
-
-
-def dig(value: Json, path: str) -> Json:
-    """What lies at a dotted path (`a.b.0.c`), None when it does not lead anywhere."""
-    for key in path.split("."):
-        if isinstance(value, Mapping):
-            value = value.get(key)
-        elif isinstance(value, list) and key.isdigit() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return None
-    return value

@@ -138,7 +138,10 @@ class HttpTarget:
         return self._claims
 
     def chat(self, body: Mapping[str, Json], *, stream: bool = False, timeout_s: float = 600.0) -> Reply:
-        """See `Target.chat`. A stream asks for its usage unless the body has `stream_options`."""
+        """See `Target.chat`. A stream asks for its usage unless the body has `stream_options`.
+
+        What the server is known to refuse (`Claims.refused`) is left out of the body.
+        """
         full = self._full_body(body, stream=stream)
         started_s = self._clock()
         answer = self._exchange("POST", f"{self._base_url}/chat/completions", body=full, timeout_s=timeout_s)
@@ -211,7 +214,8 @@ class HttpTarget:
         return _token_count(found)
 
     def _full_body(self, body: Mapping[str, Json], *, stream: bool) -> dict[str, Json]:
-        full: dict[str, Json] = {"model": self._model, "temperature": 0, **body}
+        wanted = {name: value for name, value in body.items() if name not in self._claims.refused}
+        full: dict[str, Json] = {"model": self._model, "temperature": 0, **wanted}
         if stream:
             full["stream"] = True
             full.setdefault("stream_options", {"include_usage": True})

@@ -181,6 +181,28 @@ def test_probe_finds_what_the_server_takes(opened: Opener) -> None:
     assert not found.accepted["min_tokens"]
 
 
+def test_what_the_server_refuses_is_left_out_from_then_on(opened: Opener) -> None:
+    body = {"messages": [{"role": "user", "content": "2+2"}], "max_tokens": 16, "cache_salt": "a"}
+    truth = Truth(refuses_fields=("cache_salt",))
+    with opened(truth) as target:
+        refused = target.chat(body)
+    with opened(truth, default_claims(refused=frozenset({"cache_salt"}))) as target:
+        taken = target.chat(body)
+
+    assert (refused.http_status, taken.http_status) == (400, 200)
+
+
+def test_a_second_probe_asks_nothing_that_was_refused(opened: Opener) -> None:
+    truth = Truth(refuses_fields=("cache_salt", "logprobs"), counters="both")
+    with opened(truth) as target:
+        first = probe(target)
+    with opened(replace(truth, refuses_fields=())) as target:
+        second = probe(target, earlier=first)
+
+    assert first.refused == {"cache_salt", "logprobs", "top_logprobs"}
+    assert second.refused == first.refused
+
+
 def test_probe_of_a_broken_server_says_its_words(opened: Opener) -> None:
     with opened(Truth(breaks=503)) as target:
         found = probe(target)

@@ -92,6 +92,7 @@ class FakeTarget:
         self._is_watched = is_watched
         self._looks = 0
         self._was_seen = threading.Event()
+        self.is_closed = False
 
     @property
     def base_url(self) -> str:
@@ -160,7 +161,11 @@ class FakeTarget:
     def count_tokens(self, text: str) -> int | None:
         return len(text.split()) if self.truth.can_count else None
 
+    def close(self) -> None:
+        self.is_closed = True
+
     def _answer(self, body: Mapping[str, Json], *, stream: bool, lane: int, together: bool) -> Reply:
+        body = {name: value for name, value in body.items() if name not in self._claims.refused}
         self.bodies.append(body)
         truth, text = self.truth, _text(body)
         if truth.breaks is not None:

@@ -48,6 +48,9 @@ class OneReply:
     def count_tokens(self, text: str) -> int | None:
         return None
 
+    def close(self) -> None:
+        pass
+
 
 def listed(*names: str) -> Json:
     return {"object": "list", "data": [{"id": name} for name in names]}

@@ -112,7 +112,7 @@ def test_a_reported_docker_run_is_reproduced_but_for_what_gate0_adds(case: Path)
     assert ours == parsed(shlex.split(case.read_text().replace("\\\n", " ")), set())
 
 
-def test_the_winning_configuration_needs_nothing_added_but_the_address() -> None:
+def test_the_winning_configuration_needs_nothing_added_but_the_address_and_the_servers_times() -> None:
     _, command = start(load(PROFILES / "qwen3.8-27b-nvfp4-mtp1-checkpoint.yaml"))
 
-    assert [item.words for item in command.added] == [("--host", "0.0.0.0")]
+    assert [item.words for item in command.added] == [("--host", "0.0.0.0"), ("--enable-per-request-metrics",)]

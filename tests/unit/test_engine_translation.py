@@ -354,7 +354,7 @@ def test_a_key_given_twice_names_both_places() -> None:
 @pytest.mark.parametrize(
     ("engine", "expected"),
     [
-        ("vllm", {"--enable-prompt-tokens-details"}),
+        ("vllm", {"--enable-prompt-tokens-details", "--enable-per-request-metrics"}),
         ("sglang", {"--enable-cache-report", "--enable-metrics"}),
         ("llamacpp", {"--metrics", "--slots"}),
     ],
@@ -380,8 +380,33 @@ def test_an_addition_can_be_refused(changes: dict[str, Any]) -> None:
 def test_a_declared_need_is_not_added_again() -> None:
     made = command("vllm", flags={"enable_prompt_tokens_details": False})
 
-    assert [item.words[0] for item in made.added] == ["--host"]
+    assert "--enable-prompt-tokens-details" not in [item.words[0] for item in made.added]
     assert "--no-enable-prompt-tokens-details" in made.argv
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_added"),
+    [
+        ({"image": "vllm/vllm-openai:v0.25.0"}, True),
+        ({"image": "vllm/vllm-openai:v0.24.2"}, False),
+        ({"image": "vllm/vllm-openai:nightly-aarch64"}, True),
+        ({"image": "vllm/vllm-openai"}, True),
+        ({"image": "vllm/vllm-openai:gptoss"}, False),
+        ({"image": "ghcr.io/x/spark-vllm:0.31.0"}, False),
+        ({"runtime": RuntimeKind.PROCESS, "binary": "vllm", "image": None}, False),
+        ({"flags": {"disable-log-stats": True}}, False),
+        ({"args": ("--disable-log-stats",)}, False),
+        ({"flags": {"enable_per_request_metrics": False}}, False),
+        ({"refuse_added": ("enable-per-request-metrics",)}, False),
+        ({"task": Task.EMBED}, False),
+    ],
+)
+def test_the_servers_own_times_are_asked_for_where_it_is_known_to_tell_them(
+    changes: dict[str, Any], is_added: bool
+) -> None:
+    added = [item.words[0] for item in command("vllm", **changes).added]
+
+    assert ("--enable-per-request-metrics" in added) is is_added
 
 
 @pytest.mark.parametrize(("engine", "port"), [("vllm", 8000), ("sglang", 30000), ("llamacpp", 8080)])

@@ -53,6 +53,14 @@ ROOMS = {
     "orchestrator.records": BASE | {"orchestrator.records"},
     "orchestrator.wire": BASE | {"orchestrator.wire"},
     "orchestrator.mock": BASE | {"orchestrator.mock", "orchestrator.wire"},
+    "orchestrator.sweep.guards": BASE
+    | {
+        "orchestrator.records.record",
+        "orchestrator.sweep.guards",
+        "orchestrator.sweep.spec",
+        "orchestrator.sweep.truth",
+        "orchestrator.sweep.workload",
+    },
     "orchestrator.gating": BASE | {"orchestrator.wire", "orchestrator.gating"},
     "gates": BASE | {"orchestrator.wire", "orchestrator.gating", "gates"},
 }

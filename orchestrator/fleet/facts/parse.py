@@ -124,6 +124,36 @@ def gpus(text: str) -> Fields:
     }
 
 
+CLOCK_REASONS = {
+    0x1: "gpu_idle",
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+"""Bits of nvidia-smi's `clocks_event_reasons.active` (NVML: nvmlClocksEventReasons)."""
+
+
+def clock_reasons(text: str) -> list[str] | None:
+    """Why the clock is below its maximum, by nvidia-smi's own names; None: it does not say."""
+    try:
+        mask = int(text.strip(), 16)
+    except ValueError:
+        return None
+    return [name for bit, name in CLOCK_REASONS.items() if mask & bit]
+
+
+def vmstat(text: str) -> dict[str, int]:
+    """/proc/vmstat, since boot: pages read back from swap, and processes that the kernel killed for memory."""
+    told = dict(re.findall(r"^(pswpin|oom_kill) (\d+)$", text, re.MULTILINE))
+    ours = {"pswpin": "swapped_in_pages", "oom_kill": "oom_kills"}
+    return {name: int(told[theirs]) for theirs, name in ours.items() if theirs in told}
+
+
 def gpu_problem(text: str) -> Fields:
     """What `nvidia-smi` says when it is there and fails: its first line."""
     lines = text.strip().splitlines()

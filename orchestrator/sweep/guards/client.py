@@ -1,0 +1,69 @@
+"""What this machine itself added: stamps taken late, requests sent late."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from orchestrator.records.record import Guard
+from orchestrator.sweep.guards.cell import GuardInput, mapping, number
+from orchestrator.values import Json
+
+LAG_SHARE = 0.1
+LAG_FLOOR_MS = 10.0
+"""A lag below this is a scheduler's time slice; on a machine that also serves, no client stays under it."""
+LEAST_STAMPS = 100
+"""Of fewer the 99th percentile is the largest: one time slice of another process."""
+LATE_NS = 5_000_000
+LATE_SHARE = 0.01
+
+
+def client_lag(cell: GuardInput) -> Guard | None:
+    """A p99 lateness above 10 % of the median gap between events.
+
+    By the kernel's receive stamps where there are some (how late each read was), else by how late the process woke.
+    """
+    gaps_ms = [(b[0] - a[0]) / 1e6 for r in cell.good for a, b in zip(r.events, r.events[1:], strict=False)]
+    lag_ms, what = stamp_lag_ms(cell.laps), "its stamps were late against the kernel's"
+    if lag_ms is None:
+        lag_ms, what = loop_lag_ms(cell.laps), "it woke late"
+    if lag_ms is None or not gaps_ms:
+        return None
+    gap_ms = statistics.median(gaps_ms)
+    limit_ms = max(LAG_SHARE * gap_ms, LAG_FLOOR_MS)
+    if lag_ms <= limit_ms:
+        return None
+    return Guard(
+        name="client_lag",
+        message=f"this machine is too slow for the load: {what} by {lag_ms:.1f} ms (p99) where {limit_ms:.1f} ms is "
+        f"the limit for gaps of {gap_ms:.1f} ms",
+    )
+
+
+def late_sends(cell: GuardInput) -> Guard | None:
+    """Of what was to come by the clock, more than 1 % left more than 5 ms after it could have."""
+    sent = [
+        (r.sent_ns - (r.scheduled_ns if r.ready_ns is None else r.ready_ns)) / 1e6
+        for r in cell.requests
+        if r.sent_ns is not None and cell.is_timed(r)
+    ]
+    late = [ms for ms in sent if ms > LATE_NS / 1e6]
+    if not late or len(late) <= LATE_SHARE * len(sent):
+        return None
+    return Guard(
+        name="late_sends",
+        message=f"{len(late)} of {len(sent)} requests left this machine more than {LATE_NS / 1e6:.0f} ms late, the "
+        f"worst {max(late):.1f} ms: the arrivals are not those asked for",
+    )
+
+
+def stamp_lag_ms(laps: Sequence[Mapping[str, Json]]) -> float | None:
+    """The worst repeat's p99 against the kernel's stamps; None: no repeat has enough of them for a 99th percentile."""
+    told = [mapping(lap, "stamp_lag_ms") or {} for lap in laps]
+    enough = [stamps for stamps in told if (number(stamps, "n") or 0) >= LEAST_STAMPS]
+    return max((v for stamps in enough if (v := number(stamps, "p99")) is not None), default=None)
+
+
+def loop_lag_ms(laps: Sequence[Mapping[str, Json]]) -> float | None:
+    """The worst repeat's p99 of how late the load process woke; None: too short to tell."""
+    return max((v for lap in laps if (v := number(lap, "lag_ms_p99")) is not None), default=None)
