@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-SAMPLE_S = 0.05
+SAMPLE_S = 0.1
 KILL_GRACE_S = 5.0
 TAIL_LINES = 6
 

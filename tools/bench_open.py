@@ -51,10 +51,10 @@ class Arrivals:
 
 
 def measure(*, duration_s: float, short_s: float, has_vllm: bool) -> tuple[list[Arrivals], dict[str, str]]:
-    """gate0 at burstiness 1, 0.5 and 2 (the last two for `short_s`), vLLM's bench at 1; and what failed, why."""
+    """gate0 at burstiness 1 for `duration_s`; at 0.5 and 2, and vLLM's bench, for `short_s`. And what failed, why."""
     plan = [("gate0", 1.0, duration_s), ("gate0", 0.5, short_s), ("gate0", 2.0, short_s)]
     if has_vllm:
-        plan.append(("vllm", 1.0, duration_s))
+        plan.append(("vllm", 1.0, short_s))
     done: list[Arrivals] = []
     failed: dict[str, str] = {}
     with Mock(SETTINGS) as mock:

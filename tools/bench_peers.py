@@ -45,8 +45,8 @@ class Reported:
 
     requests: int
     ttft_ms: float
-    tpot_ms: float
     output_tok_per_s: float
+    tpot_ms: float | None
     gap_ms: float | None = None
     output_tok: int | None = None
 
@@ -79,7 +79,7 @@ def gate0_program() -> str:
 def gate0_sweep(url: str, workload: Path, folder: Path) -> tuple[str, ...]:
     """The command that sweeps with a workload file; its records go into the folder too."""
     return (
-        *(gate0_program(), "sweep", "--url", url, "--workload", str(workload)),
+        *(gate0_program(), "sweep", "--url", url, "--engine", "vllm", "--workload", str(workload)),
         *("--results", str(folder), "--json", "-q"),
     )
 
@@ -95,7 +95,7 @@ def gate0_point(folder: Path) -> dict[str, Any]:
 def _gate0_command(asked: Asked, folder: Path) -> tuple[str, ...]:
     workload = folder / "bench-closed.yaml"
     workload.write_text(
-        f"name: bench-closed\nkinds: [closed]\nprompt_tokens: {PROMPT_TOK}\noutput_tokens: {asked.output_tok}\n"
+        f"name: bench-closed\nkind: closed\nprompt_tokens: {PROMPT_TOK}\noutput_tokens: {asked.output_tok}\n"
         f"concurrency: [{asked.streams}]\nrequests_per_user: {asked.per_stream}\nrepeats: 1\n"
     )
     return gate0_sweep(asked.url, workload, folder)
