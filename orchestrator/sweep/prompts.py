@@ -28,6 +28,8 @@ BEFORE = "So far."
 """Stands in front of a part while it is fitted: a word inside a message may be another token than at its beginning."""
 PREFIX_TEXTS = 4
 ANSWER_TEXTS = 16
+SHORT_ANSWER_TOK = 100
+"""Below, an answer is prose: a single word of code may be longer."""
 MOST_DEAR_PARTS = 4
 TOK_PER_CODE_WORD = 2.3
 """Tokens of a word of `passages_code`, where the server tells nothing."""
@@ -93,7 +95,7 @@ class PromptBook:
         self._turns: dict[tuple[int, int], int] = {}
         self._tails: dict[int, str] = {}
         self._prefixes: dict[tuple[int, int], _Fit] = {}
-        self._questions: dict[int, tuple[_Fit, ...]] = {}
+        self._questions: dict[tuple[int, bool], tuple[_Fit, ...]] = {}
         self._answers: dict[tuple[int, int], Part] = {}
         self._before_tok: int | None = None
         self._turn_overhead: tuple[int | None] | None = None
@@ -163,8 +165,10 @@ class PromptBook:
         fit = self._prefixes[key]
         return Fresh(nonce=self._nonce(fit, self._counter.count), text=fit.text, prompt_tok=fit.prompt_tok)
 
-    def questions(self, lengths: Sequence[int]) -> tuple[Part, ...]:
-        """One for each length, in tokens: words to put behind others, no two with the same first word while they last.
+    def questions(self, lengths: Sequence[int], *, is_message: bool = False) -> tuple[Part, ...]:
+        """One for each length, in tokens: words that go behind others, no two with the same first word while they last.
+
+        With `is_message` they make a message of their own in a longer chat instead, and may begin as they like.
 
         Where a question to the server is a prefill, few lengths are fitted; the others are near and their `tok` None.
 
@@ -173,7 +177,10 @@ class PromptBook:
             TargetError: The server's counts make no sense.
         """
         first = self._rng.sample(NONCE_WORDS, len(NONCE_WORDS))
-        return tuple(self._question(tok, i, first[i % len(first)]) for i, tok in enumerate(lengths))
+        return tuple(
+            self._question(tok, is_message, number=i, first=None if is_message else first[i % len(first)])
+            for i, tok in enumerate(lengths)
+        )
 
     def answer(self, tok: int, number: int = 0) -> Part:
         """What an assistant may have said, about `tok` tokens, the same for the same seed and number."""
@@ -238,38 +245,46 @@ class PromptBook:
         return self._fitted_as(text, nonce, count)
 
     def _fit_answer(self, tok: int, number: int) -> Part:
-        words = words_with_code(f"{self._seed}/answer/{number}", max(8, 2 * tok))
-        before_tok = self._counter.count(BEFORE) if self._counter.is_cheap else None
-        if before_tok is None:
+        words: Sequence[str] = words_with_code(f"{self._seed}/answer/{number}", max(8, 2 * tok))
+        if tok < SHORT_ANSWER_TOK:
+            start = random.Random(f"{self._seed}/answer/{number}").randrange(len(corpus()))
+            words = (*corpus()[start:], *corpus()[:start])
+        first, *others = words
+        first_tok = self._count_message(first) if self._counter.is_cheap else None
+        if first_tok is None:
             return Part(text=" ".join(words[: max(1, round(tok / TOK_PER_CODE_WORD))]), tok=None)
-        text = fit_passage(self._counter.count, before_tok + tok, nonce=BEFORE, words=words, what="output_tokens")
-        return Part(text=text, tok=self._count_part(text))
+        if first_tok >= tok:
+            return Part(text=first, tok=first_tok)
+        text = fit_passage(self._count_message, tok, nonce=first, words=others, what="output_tokens")
+        return Part(text=f"{first} {text}", tok=self._count_message(f"{first} {text}"))
 
-    def _question(self, tok: int, number: int, first: str) -> Part:
-        if not self._counter.is_cheap and tok not in self._questions and len(self._questions) >= MOST_DEAR_PARTS:
+    def _question(self, tok: int, is_message: bool, *, number: int, first: str | None) -> Part:
+        key = (tok, is_message)
+        if not self._counter.is_cheap and key not in self._questions and len(self._questions) >= MOST_DEAR_PARTS:
             return self._near_question(tok, first)
-        if tok not in self._questions:
-            self._questions[tok] = self._fit_questions(tok)
-        fits = self._questions[tok]
+        count = self._count_message if is_message else self._count_part
+        if key not in self._questions:
+            self._questions[key] = self._fit_questions(tok, count)
+        fits = self._questions[key]
         fit = fits[number % len(fits)]
-        return Part(nonce=self._nonce(fit, self._count_part, first), text=fit.text, tok=fit.prompt_tok)
+        return Part(nonce=self._nonce(fit, count, first), text=fit.text, tok=fit.prompt_tok)
 
-    def _near_question(self, tok: int, first: str) -> Part:
+    def _near_question(self, tok: int, first: str | None) -> Part:
         """A piece of the longest that was fitted, or more than once that."""
         longest = max(self._questions)
         words = self._questions[longest][0].text.split(" ")
-        n = max(1, round((len(words) + WORDS_IN_NONCE) * tok / longest) - WORDS_IN_NONCE)
+        n = max(1, round((len(words) + WORDS_IN_NONCE) * tok / longest[0]) - WORDS_IN_NONCE)
         text = " ".join(words[i % len(words)] for i in range(n))
         return Part(nonce=draw_nonce(self._rng, first), text=text, tok=None)
 
-    def _fit_questions(self, tok: int) -> tuple[_Fit, ...]:
+    def _fit_questions(self, tok: int, count: Count) -> tuple[_Fit, ...]:
         words, nonce = corpus(), self._typical_nonce()
         rng = random.Random(f"{self._seed}/question/{tok}")
         fits = []
         for _ in range(8 if self._counter.is_cheap else 2):
             start = rng.randrange(len(words))
-            text = fit_passage(self._count_part, tok, nonce=nonce, words=words[start:] + words[:start])
-            fits.append(self._fitted_as(text, nonce, self._count_part))
+            text = fit_passage(count, tok, nonce=nonce, words=words[start:] + words[:start])
+            fits.append(self._fitted_as(text, nonce, count))
         return tuple(fits)
 
     def _count_part(self, text: str) -> int | None:
@@ -279,6 +294,13 @@ class PromptBook:
         if self._before_tok is None:
             return None
         return counted(self._counter.count, f"{BEFORE} {text}") - self._before_tok
+
+    def _count_message(self, text: str) -> int | None:
+        """The tokens of this text as a message, without the template's."""
+        if self._counter.overhead_tok is None:
+            return self._count_part(text)
+        tok = self._counter.count(text)
+        return None if tok is None else tok - self._counter.overhead_tok
 
     def _nonce(self, fit: _Fit, count: Count, first: str | None = None) -> str:
         """One as long as the fit's; the nearest of many tries where the vocabulary splits most words."""

