@@ -166,6 +166,7 @@ class CellLoad:
                     "lags_ns": lags,
                     "stamp_lags_ns": stamps,
                     "requests": self._index,
+                    "hangups": self._load.hangups,
                 }
             }
         )

@@ -134,6 +134,12 @@ class Exchange:
     kernel_lags_ns: list[int | None] = field(default_factory=list)
     response: Response | None = None
 
+    def forget(self) -> None:
+        """As before it was sent."""
+        self.sent_ns = self.end_ns = self.end = self.error = self.response = None
+        self.chunks.clear()
+        self.kernel_lags_ns.clear()
+
 
 class Connection(asyncio.Protocol):
     """One keep-alive connection that carries one exchange at a time."""

@@ -30,7 +30,6 @@ LEAD_NS = 50_000_000
 """An open lane's connection is taken so long before its request is due."""
 MAX_IDLE_NS = 3_000_000_000
 """Servers hang up on idle connections, uvicorn after 5 s: an older one may be closed under the request."""
-SPARE = 8
 
 
 @dataclass(slots=True, eq=False)
@@ -113,6 +112,11 @@ class Load:
     def is_cancelled(self) -> bool:
         return self._waits.is_cancelled
 
+    @property
+    def hangups(self) -> int:
+        """Requests that had to be sent again because the server had closed a connection it had promised to keep."""
+        return self._pool.hangups
+
     async def close(self) -> None:
         self._pool.close()
         await self._connector.close()
@@ -156,7 +160,9 @@ def _connections(lane: LaneRun) -> int:
     """How many to open before the clock starts."""
     if lane.users is not None:
         return min(lane.users, len(lane.tracks))
-    return min(lane.cap or SPARE, len(lane.tracks))
+    # An open lane's are made shortly before they are due: servers with a thread for each connection (llama-server) let
+    # requests wait while idle ones hold their threads.
+    return 0
 
 
 class _LaneRunner:
@@ -227,28 +233,50 @@ class _LaneRunner:
             if self._waits.is_cancelled:
                 return
             connection = held if held is not None and held.is_usable else self._pool.take_ready()
-            if connection is None:
-                connection = await self._pool.connect_for(exchange)
-            if connection is None:
-                return
-            if self._pool.is_cancelled:
-                self._pool.give_back(connection)
-                return
-            await connection.start(request, exchange, timeout_s=self._timeout_s)
-            self._pool.give_back(connection)
+            if await self._send(request, exchange, connection) and not self._pool.is_cancelled:
+                exchange.forget()
+                await self._send(request, exchange, None)
         finally:
             if self._gate is not None:
                 self._gate.leave()
+
+    async def _send(self, request: bytes, exchange: Exchange, connection: AnyConnection | None) -> bool:
+        """One sending, on a new connection without one; True when it is to be sent again.
+
+        llama-server promises to keep a connection and then closes it. A used connection that ends without a byte of an
+        answer has not taken the request (RFC 9112, 9.3.1): it goes out once more, on a new one and with new stamps;
+        `ready_ns` stays, so the delay is on the record as lateness.
+        """
+        if connection is None:
+            connection = await self._pool.connect_for(exchange)
+        if connection is None:
+            return False
+        if self._pool.is_cancelled:
+            self._pool.give_back(connection)
+            return False
+        is_used = self._pool.is_used(connection)
+        await connection.start(request, exchange, timeout_s=self._timeout_s)
+        self._pool.give_back(connection)
+        if not (is_used and exchange.end is End.CLOSED and not exchange.chunks and exchange.response is None):
+            return False
+        self._pool.note_hangup()
+        return True
 
     def _is_over(self, due_ns: int) -> bool:
         return self._end_ns is not None and due_ns >= self._end_ns
 
 
 class _Pool:
-    """Open connections, the last used on top."""
+    """Open connections, the last used on top.
+
+    `hangups`: requests that met a connection which the server had closed without a word; after the first, none is used
+    twice.
+    """
 
     def __init__(self, connector: Connector) -> None:
         self.is_cancelled = False
+        self.hangups = 0
+        self._used: set[AnyConnection] = set()
         self._connector = connector
         self._all: set[AnyConnection] = set()
         self._free: list[tuple[AnyConnection, int]] = []
@@ -279,7 +307,8 @@ class _Pool:
         oldest_ns = monotonic_ns() - MAX_IDLE_NS
         while self._free:
             connection, since_ns = self._free.pop()
-            if connection.is_usable and since_ns > oldest_ns:
+            is_worn = bool(self.hangups) and connection in self._used
+            if connection.is_usable and since_ns > oldest_ns and not is_worn:
                 return connection
             self._drop(connection)
         return None
@@ -295,8 +324,19 @@ class _Pool:
             self._connector.meter.failed += 1
             return None
 
+    def is_used(self, connection: AnyConnection) -> bool:
+        """It has carried a request before; from now on it has."""
+        is_used = connection in self._used
+        self._used.add(connection)
+        return is_used
+
+    def note_hangup(self) -> None:
+        self.hangups += 1
+        self._connector.meter.done -= 1
+        self._connector.meter.failed -= 1
+
     def give_back(self, connection: AnyConnection) -> None:
-        if connection.is_usable:
+        if connection.is_usable and not (self.hangups and connection in self._used):
             self._free.append((connection, monotonic_ns()))
         else:
             self._drop(connection)
@@ -327,6 +367,7 @@ class _Pool:
 
     def _drop(self, connection: AnyConnection) -> None:
         self._all.discard(connection)
+        self._used.discard(connection)
         connection.close()
 
 

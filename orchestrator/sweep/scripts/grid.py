@@ -14,6 +14,7 @@ from orchestrator.sweep.scripts.script import (
     body_of,
     expected_cached_tok,
     fresh_job,
+    shared_head_tok,
     single_tracks,
     user,
     warmup_phase,
@@ -47,10 +48,8 @@ def _behind(cell: Cell, texts: Texts, context: Fresh, book: PromptBook, target: 
     """The context again, in the same message, and a prompt of its own behind it."""
     own = book.tail(cell.prompt_tok)
     message = user(texts, context)
+    shared_tok = shared_head_tok(cell.depth_tok, cell, target)
     unit = target.cache_unit_tok
-    overhead_tok = target.template_overhead_tok or 0
-    # What follows the context (the template's end) was another text when it was loaded: whole units before it count.
-    shared_tok = max(0, cell.depth_tok - overhead_tok)
     cached_tok = shared_tok // unit * unit
     return Job(
         messages=(Message(role=message.role, parts=(*message.parts, own)),),

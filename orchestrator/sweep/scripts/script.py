@@ -13,6 +13,8 @@ from orchestrator.values import Json
 
 WARMUP = "warmup"
 WARMUP_OUTPUT_TOK = 16
+TEMPLATE_TAIL_TOK = 5
+"""Template tokens behind the user's words, from 1 to about 9 by template: within one unit of a cache."""
 MODULES = {
     Kind.CLOSED: "grid",
     Kind.BATCH: "grid",
@@ -119,6 +121,16 @@ def warmup_phase(
 def single_tracks(jobs: Sequence[Job]) -> tuple[Track, ...]:
     """Each job a track of its own, numbered in order."""
     return tuple(Track(jobs=(job,), number=i) for i, job in enumerate(jobs))
+
+
+def shared_head_tok(prompt_tok: int, cell: Cell, target: LoadTarget) -> int:
+    """Tokens that a prompt of `prompt_tok` shares with one that goes on behind its user's words: all of it but the
+    template's end."""
+    if cell.workload.endpoint != "chat":
+        return prompt_tok
+    overhead_tok = target.template_overhead_tok
+    tail_tok = TEMPLATE_TAIL_TOK if overhead_tok is None else min(TEMPLATE_TAIL_TOK, overhead_tok)
+    return max(0, prompt_tok - tail_tok)
 
 
 def expected_cached_tok(target: LoadTarget) -> int | None:

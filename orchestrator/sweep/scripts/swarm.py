@@ -20,6 +20,7 @@ from orchestrator.sweep.scripts.script import (
     Texts,
     body_of,
     expected_cached_tok,
+    shared_head_tok,
     single_tracks,
     user,
     warmup_phase,
@@ -31,8 +32,6 @@ PRIME = "prime"
 PRIME_OUTPUT_TOK = 1
 WARMUP_PROMPT_TOK = 64
 """Behind the template: a warm-up with the prefix would load it."""
-TEMPLATE_TAIL_TOK = 5
-"""Template tokens behind the user's words, from 1 to about 9 by template: within one unit of a cache."""
 BEYOND_CACHE = 1.5
 PREFIXES_PER_AGENT = 2
 """Where the server does not say how much its cache holds."""
@@ -112,8 +111,4 @@ class _Writer:
         """Template head and prefix: all of the prefix alone as a prompt but the template's end."""
         if prefix.prompt_tok is None:
             return None
-        if self._cell.workload.endpoint != "chat":
-            return prefix.prompt_tok
-        overhead_tok = self._target.template_overhead_tok
-        tail_tok = TEMPLATE_TAIL_TOK if overhead_tok is None else min(TEMPLATE_TAIL_TOK, overhead_tok)
-        return prefix.prompt_tok - tail_tok
+        return shared_head_tok(prefix.prompt_tok, self._cell, self._target)
