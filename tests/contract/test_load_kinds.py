@@ -83,7 +83,7 @@ def only(values: Sequence[Any] | set[Any]) -> Any:
 
 
 def test_cold_swarm_comes_all_at_once_and_nothing_is_expected_of_the_cache() -> None:
-    with MockServer(replace(FAST, ttft_s=0.1)) as server:
+    with MockServer(replace(FAST, ttft_s=0.3)) as server:
         outcome = run_cell(target_of(server), cell_of(SWARM, SwarmCell.COLD))
         most = server.counters.most_running
 
@@ -98,7 +98,7 @@ def test_cold_swarm_comes_all_at_once_and_nothing_is_expected_of_the_cache() -> 
 
 
 def test_cold_swarm_reads_the_prefix_again_where_prompts_in_flight_are_not_shared() -> None:
-    settings = replace(FAST, ttft_s=0.1, shares_in_flight=False)
+    settings = replace(FAST, ttft_s=0.3, shares_in_flight=False)
     stampede = load(cell_of(SWARM, SwarmCell.COLD), settings)
     shared = load(cell_of(SWARM, SwarmCell.COLD), replace(settings, shares_in_flight=True))
 
@@ -148,7 +148,9 @@ def test_agents_of_an_evicted_prefix_read_it_again() -> None:
     workload = replace(SWARM, prefixes=4, repeats=1, agents=(2,), warmup=0)
     room = (PREFIX_TOK + QUESTION_TOK) * 2 // BLOCK_TOK + 8
 
-    outcome = load(cell_of(workload, SwarmCell.EVICTING), replace(FAST, cache_blocks=room, shares_in_flight=False))
+    outcome = load(
+        cell_of(workload, SwarmCell.EVICTING), replace(FAST, cache_blocks=room, shares_in_flight=False, ttft_s=0.3)
+    )
 
     assert [r.cached_tok for r in of_phase(outcome, "main")] == [0, KEPT_TOK], "prefix 0 is gone, prefix 2 is there"
     assert broken(outcome) == []
