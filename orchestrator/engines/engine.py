@@ -180,6 +180,8 @@ class Traits:
         length_fields: Body fields that pin the output length (`ignore_eos`, `min_tokens`).
         priority_words: Words of the command line without which a request's `priority` is refused or ignored; (): the
             engine has no priorities.
+        shares_cache: A prefix that one request loaded serves those that run beside it; llama-server keeps one cache a
+            slot.
         has_live_gauges: `running` and `waiting` are true at once when the last request ends; SGLang sets them only
             while it works, and once in 30 s.
     """
@@ -193,6 +195,7 @@ class Traits:
     stream_fields: Mapping[str, Json] = field(default_factory=dict)
     length_fields: Mapping[str, Json] = field(default_factory=dict)
     priority_words: tuple[str, ...] = ()
+    shares_cache: bool = True
     has_live_gauges: bool = True
     metrics: MetricNames = field(default_factory=MetricNames)
     log_stages: tuple[LogStage, ...] = ()

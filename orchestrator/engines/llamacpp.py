@@ -261,6 +261,7 @@ TRAITS = Traits(
     sends_done_after_error=False,
     slot_paths=(("/props", "total_slots"),),
     length_fields={"ignore_eos": True},
+    shares_cache=False,
     metrics=METRIC_NAMES,
     log_stages=LOG_STAGES,
     symptoms=SYMPTOMS,

@@ -99,6 +99,7 @@ def load_target(road: Road) -> LoadTarget:
         is_ungated=road.run.is_ungated,
         cache_unit_tok=max(LEAST_UNIT_TOK, found.capacity.unit_tok or 0),
         hit_unit_tok=hit_unit_tok(road.verdicts),
+        shares_cache=traits.shares_cache,
         kv_tok=found.capacity.kv_tok,
         engine=found.engine if job.engine.name in OPEN_ENGINES else job.engine.name,
         metrics={k: v for k, v in claims.metrics.items() if traits.has_live_gauges or k not in IN_FLIGHT},

@@ -10,7 +10,7 @@ from typing import Any, Self
 from orchestrator.figures.definitions import definitions
 from orchestrator.records.record import CellRecord, RequestRecord
 from orchestrator.sweep.guards import GuardInput, broken_guards
-from orchestrator.sweep.guards.answers import untold_cache
+from orchestrator.sweep.guards.answers import cache_notes
 from orchestrator.sweep.spec import MAIN, CellProgress, LoadTarget
 from orchestrator.sweep.truth import Counters, server_side
 from orchestrator.sweep.workload import Cell
@@ -195,8 +195,8 @@ def cell_outcome(target: LoadTarget, cell: Cell, laps: Sequence[Lap], *, stop_re
 
 
 def _server(cell: GuardInput) -> dict[str, Json]:
-    note = untold_cache(cell)
-    return server_side(cell.laps, cell.requests) | ({} if note is None else {"notes": [note]})
+    notes = cache_notes(cell)
+    return server_side(cell.laps, cell.requests) | ({"notes": list(notes)} if notes else {})
 
 
 def _placed(laps: Sequence[Lap]) -> tuple[Lap, ...]:

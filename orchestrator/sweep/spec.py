@@ -33,6 +33,7 @@ class LoadTarget:
         template_overhead_tok: Prompt tokens around the user's text; those before the nonce may come from the cache.
         cache_unit_tok: The prefix cache's granularity.
         hit_unit_tok: The granularity that hits were seen to have (Gate 0), where that is known.
+        shares_cache: A prefix that one request loaded serves those beside it; False: each slot has a cache of its own.
         kv_tok: Tokens that fit into the KV cache, as the server tells; None: it does not.
         engine: Its name, `unknown` for one that nobody knows.
         metrics: The engine's metric names by ours (`deploy` traits).
@@ -51,6 +52,7 @@ class LoadTarget:
     template_overhead_tok: int | None = None
     cache_unit_tok: int = 16
     hit_unit_tok: int | None = None
+    shares_cache: bool = True
     is_ungated: bool = False
     kv_tok: int | None = None
     engine: str = "unknown"

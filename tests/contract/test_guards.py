@@ -134,8 +134,11 @@ def test_a_server_that_is_busy_before_we_begin_is_not_ours_alone() -> None:
 WARM: dict[str, Any] = {"depth": (64,), "depth_cache": "warm", "repeats": 1}
 
 
-def test_a_warm_cell_on_a_warm_cache_is_valid() -> None:
-    outcome = load(FAST, cell_of(**WARM))
+@pytest.mark.parametrize("head_tok", [4, 40])
+def test_a_warm_cell_on_a_warm_cache_is_valid_whatever_the_template_puts_before_it(head_tok: int) -> None:
+    outcome = load(
+        replace(FAST, template_head_tok=head_tok), cell_of(**{**WARM, "depth": (96,), "prompt_tokens": (fixed(80),)})
+    )
 
     assert broken(outcome) == {}
     assert outcome.record.server["cached_by_counters"] == outcome.record.server["cached_by_usage"]

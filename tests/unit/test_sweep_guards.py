@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.records.record import RequestRecord
 from orchestrator.sweep.guards import GuardInput, broken_guards
-from orchestrator.sweep.guards.answers import untold_cache
+from orchestrator.sweep.guards.answers import cache_notes
 from orchestrator.sweep.lengths import fixed
 from orchestrator.sweep.spec import LoadTarget
 from orchestrator.sweep.workload import Cell, Kind, LaneLoad, SwarmCell, Workload
@@ -93,4 +93,4 @@ def test_a_cell_breaks_these_guards_and_no_others(case: Mapping[str, Any]) -> No
     cell = input_of(case)
 
     assert {g.name: g.message for g in broken_guards(cell)} == case.get("broken", {})
-    assert untold_cache(cell) == case.get("note")
+    assert list(cache_notes(cell)) == case.get("notes", [])

@@ -82,15 +82,14 @@ def cached_tokens(cell: GuardInput) -> Guard | None:
             message=f"{len(more)} prompts came from the prefix cache: expected at most {_expected(worst)} "
             f"tokens and one unit of {unit}, saw {_cached(worst)}",
         )
-    slack = hit_slack_tok(cell)
-    less = [r for r in told if is_on_a_hit(cell, r) and _cached(r) < _expected(r) - slack]
+    less = [r for r in told if is_on_a_hit(cell, r) and _is_short(cell, r)]
     if not less:
         return None
     worst = min(less, key=lambda r: _cached(r) - _expected(r))
     return Guard(
         name="cached_tokens",
         message=f"{len(less)} prompts were not in the prefix cache as they should be: expected {_expected(worst)} "
-        f"tokens but for {slack}, saw {_cached(worst)}",
+        f"tokens but for {hit_slack_tok(cell)}, saw {_cached(worst)}",
     )
 
 
@@ -111,19 +110,34 @@ def token_source(cell: GuardInput) -> Guard | None:
     )
 
 
-def untold_cache(cell: GuardInput) -> str | None:
-    """Not a guard: what the cell stands on cannot be checked."""
-    silent = [r for r in cell.good if r.cached_tok is None and is_on_a_hit(cell, r)]
-    if not silent:
-        return None
-    return f"the server told no cached tokens of {len(silent)} answers: whether the shared prefix was read is not known"
+def cache_notes(cell: GuardInput) -> tuple[str, ...]:
+    """Not guards: where the cell stands on a hit, what cannot be checked, and what its engine cannot do."""
+    on_a_hit = [r for r in cell.good if _wants_a_hit(cell, r)]
+    silent = sum(r.cached_tok is None for r in on_a_hit)
+    apart = 0 if _is_held_to_hits(cell) else sum(_is_short(cell, r) for r in on_a_hit)
+    notes = []
+    if silent:
+        notes.append(
+            f"the server told no cached tokens of {silent} answers: whether the shared prefix was read is not known"
+        )
+    if apart:
+        notes.append(
+            f"{apart} of {len(on_a_hit)} prompts did not find their prefix: this engine keeps a cache in each slot"
+        )
+    return tuple(notes)
 
 
 def is_on_a_hit(cell: GuardInput, request: RequestRecord) -> bool:
-    """The request's figures mean something only if the cache gave what it should.
+    """The request's figures mean something only if the cache gave what it should, and the engine can give it."""
+    return _is_held_to_hits(cell) and _wants_a_hit(cell, request)
 
-    A cold or evicting swarm, a first turn, and a history of the model's own answers have a bound but no such claim.
-    """
+
+def _is_held_to_hits(cell: GuardInput) -> bool:
+    return cell.target.shares_cache or cell.cell.concurrency == 1
+
+
+def _wants_a_hit(cell: GuardInput, request: RequestRecord) -> bool:
+    """A cold or evicting swarm, a first turn, and a history of the model's own answers stand on no hit."""
     if request.phase != MAIN or not request.shared_tok or not request.expected_cached_tok:
         return False
     cell_, w = cell.cell, cell.cell.workload
@@ -132,6 +146,10 @@ def is_on_a_hit(cell: GuardInput, request: RequestRecord) -> bool:
     if cell_.kind is Kind.SESSIONS:
         return w.history == "scripted" and request.turn > 0
     return bool(cell_.depth_tok) and w.depth_cache == "warm"
+
+
+def _is_short(cell: GuardInput, request: RequestRecord) -> bool:
+    return request.cached_tok is not None and request.cached_tok < _expected(request) - hit_slack_tok(cell)
 
 
 def hit_slack_tok(cell: GuardInput) -> int:
