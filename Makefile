@@ -43,8 +43,8 @@ lab: setup  ## start two hosts on this machine: sshd, Docker Engine, llama-serve
 lab-down:  ## stop the lab, leave nothing behind
 	$(PYTHON) tools/lab.py down
 
-bench: setup  ## client cost and stamp error against peers, deploy overhead, start-up time
-	$(BIN)/python tools/bench.py
+bench: setup  ## error and cost beside vLLM bench, llama-benchy, GuideLLM, AIPerf (10 min; BENCH="--quick")
+	$(BIN)/python tools/bench.py $(BENCH)
 
 readme: setup  ## write the README's generated tables
 	$(BIN)/python tools/readme.py

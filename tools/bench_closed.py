@@ -18,7 +18,6 @@ from tools.bench_show import table
 
 OUTPUT_TOK = 64
 PER_STREAM = 2
-MOST_REPEATED = 128
 DEADLINE_S = 150.0
 SETTINGS: dict[str, Any] = {"ttft_s": 0.1, "step_s": 0.02, "slots": 1024, "prefix_caching": False}
 
@@ -30,6 +29,7 @@ class Measured:
     Attributes:
         load_us, all_us: Processor time per token of all its processes: from the first request that it counts to the
             last token, and on to its exit, with what it reckons and writes then. Its start is in neither.
+        others: Share of the client's core that other jobs took meanwhile.
     """
 
     client: str
@@ -49,6 +49,7 @@ class Measured:
     all_us: float
     cpu_s: float
     wall_s: float
+    others: float
 
     @property
     def ttft_error_ms(self) -> float:
@@ -88,13 +89,13 @@ def measure(
 ) -> tuple[list[Measured], dict[str, str]]:
     """Every client at every number of streams, `rounds` times, the clients taking turns; and what failed, why.
 
-    Above `MOST_REPEATED` streams once: there is the cost read, which other jobs on the machine hardly change.
+    Each higher number of streams has a round less, one at least: stalls show in the times of the lower ones first.
     """
     done: list[Measured] = []
     failed: dict[str, str] = {}
     with Mock(SETTINGS | {"tokens_per_event": tokens_per_event}) as mock:
         for number in range(rounds):
-            for n in (n for n in streams if number == 0 or n <= MOST_REPEATED):
+            for n in (n for i, n in enumerate(sorted(streams)) if number == 0 or number + i < rounds):
                 for client in clients:
                     key = f"{client.name} at {n} streams, {tokens_per_event} tokens an event"
                     if key in failed:
@@ -140,8 +141,8 @@ def _judged(
     client: Client, asked: Asked, *, per_event: int, reported: Reported, answers: Sequence[Answer], meter: Metered
 ) -> Measured:
     tokens = sum(a.output_tok for a in answers)
-    from_s = meter.cpu_s_at(min(a.received_ns for a in answers))
-    to_s = meter.cpu_s_at(max(a.last_ns for a in answers))
+    from_ns, to_ns = min(a.received_ns for a in answers), max(a.last_ns for a in answers)
+    before_s = meter.at(from_ns).cpu_s
     true_rate = truth.decode_tok_per_s(answers, asked.streams) if client.is_batched else truth.run_tok_per_s(answers)
     return Measured(
         client=client.name,
@@ -157,10 +158,11 @@ def _judged(
         true_output_tok_per_s=true_rate,
         output_tok=reported.output_tok,
         true_output_tok=tokens,
-        load_us=(to_s - from_s) / tokens * 1e6,
-        all_us=(meter.cpu_s - from_s) / tokens * 1e6,
-        cpu_s=meter.cpu_s,
+        load_us=(meter.at(to_ns).cpu_s - before_s) / tokens * 1e6,
+        all_us=(meter.end.cpu_s - before_s) / tokens * 1e6,
+        cpu_s=meter.end.cpu_s,
         wall_s=meter.wall_s,
+        others=meter.others_share(from_ns, to_ns),
     )
 
 
@@ -186,17 +188,15 @@ def lines(runs: Sequence[Measured]) -> list[str]:
     if not runs:
         return ["closed loop: nothing measured"]
     groups = grouped(runs)
-    rounds = max(map(len, groups.values()), default=0)
     head = (
         *("streams", "client", "TTFT error ms", "least .. most", "TPOT error", "tok/s error", "tokens counted"),
-        *("us/token load", "to exit", "tokens/s/core", "x gate0's cost", "command s"),
+        *("us/token load", "to exit", "tokens/s/core", "x gate0's cost", "command s", "others on the core", "rounds"),
     )
     rows = [_row(streams, name, group, groups.get((streams, "gate0"))) for (streams, name), group in groups.items()]
     return [
         f"closed loop: {PER_STREAM} answers of {OUTPUT_TOK} tokens a stream, a step of {SETTINGS['step_s'] * 1000:.0f} "
         f"ms for all streams at once;",
-        f"each client's own command on a core of its own, the mock on the other; median of {rounds} rounds "
-        f"(above {MOST_REPEATED} streams one)",
+        "each client's own command on a core of its own, the mock on the other; medians",
         *table(head, rows),
     ]
 
@@ -217,6 +217,8 @@ def _row(streams: int, name: str, group: Sequence[Measured], own: Sequence[Measu
         f"{1e6 / load_us:,.0f}",
         f"{load_us / median(own, lambda r: r.load_us):.1f}" if own else "-",
         f"{median(group, lambda r: r.wall_s):.1f}",
+        f"{median(group, lambda r: r.others):.0%}",
+        str(len(group)),
     )
 
 

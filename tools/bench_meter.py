@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.bench_mock import CLIENT_CORE, CORES
+
 SAMPLE_S = 0.1
 KILL_GRACE_S = 5.0
 TAIL_LINES = 6
@@ -20,27 +22,43 @@ class CommandFailed(Exception):
     """It ended with an error or did not end in time; the message has its last words."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """At `at_ns`, monotonic: processor time of the whole tree so far, and of all that ran on its core since boot."""
+
+    at_ns: int
+    cpu_s: float
+    core_s: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metered:
-    """A finished command. `samples`: monotonic ns and processor seconds of the whole tree until then, ascending."""
+    """A finished command; its samples ascend."""
 
-    samples: tuple[tuple[int, float], ...]
+    samples: tuple[Sample, ...]
     wall_s: float
 
-    def cpu_s_at(self, at_ns: int) -> float:
-        """Processor time until then, between two samples by a straight line."""
+    def at(self, at_ns: int) -> Sample:
+        """The state then, between two samples by a straight line."""
         before = self.samples[0]
         for sample in self.samples:
-            if sample[0] >= at_ns:
-                span_ns = sample[0] - before[0]
-                share = (at_ns - before[0]) / span_ns if span_ns else 1.0
-                return before[1] + share * (sample[1] - before[1])
+            if sample.at_ns >= at_ns:
+                span_ns = sample.at_ns - before.at_ns
+                share = (at_ns - before.at_ns) / span_ns if span_ns else 1.0
+                cpu_s = before.cpu_s + share * (sample.cpu_s - before.cpu_s)
+                return Sample(at_ns, cpu_s, before.core_s + share * (sample.core_s - before.core_s))
             before = sample
-        return before[1]
+        return before
 
     @property
-    def cpu_s(self) -> float:
-        return self.samples[-1][1]
+    def end(self) -> Sample:
+        return self.samples[-1]
+
+    def others_share(self, from_ns: int, to_ns: int) -> float:
+        """Share of the core's time that other jobs took, or the machine below it."""
+        first, last = self.at(from_ns), self.at(to_ns)
+        others_s = (last.core_s - first.core_s) - (last.cpu_s - first.cpu_s)
+        return max(0.0, others_s) / ((to_ns - from_ns) / 1e9)
 
 
 def run_metered(
@@ -62,12 +80,13 @@ def run_metered(
         except OSError as exc:
             raise CommandFailed(f"`{command[0]}` cannot be started: {exc}") from exc
         before_s = _ended_cpu_s()
-        samples = [(time.monotonic_ns(), 0.0)]
+        samples = [Sample(time.monotonic_ns(), 0.0, core_s())]
         try:
             has_ended = _watch(process, samples, began_s + deadline_s)
         finally:
             _end(process)
-    samples.append((time.monotonic_ns(), max(_ended_cpu_s() - before_s, samples[-1][1])))
+    used_s = max(_ended_cpu_s() - before_s, samples[-1].cpu_s)
+    samples.append(Sample(time.monotonic_ns(), used_s, core_s()))
     if not has_ended or process.returncode != 0:
         why = f"exit code {process.returncode}" if has_ended else f"did not end within {deadline_s:.0f} s"
         raise CommandFailed(f"{why}; its last words, all in {log}:\n{tail(log)}")
@@ -79,15 +98,25 @@ def tail(log: Path) -> str:
     return "\n".join(lines[-TAIL_LINES:])
 
 
-def _watch(process: subprocess.Popen[bytes], samples: list[tuple[int, float]], deadline_s: float) -> bool:
+def _watch(process: subprocess.Popen[bytes], samples: list[Sample], deadline_s: float) -> bool:
     """Whether it ended by itself, before the monotonic `deadline_s`."""
     while process.poll() is None:
         if time.monotonic() > deadline_s:
             return False
         cpu_s = sum(map(_cpu_s, _tree(process.pid)))
-        samples.append((time.monotonic_ns(), max(cpu_s, samples[-1][1])))
+        samples.append(Sample(time.monotonic_ns(), max(cpu_s, samples[-1].cpu_s), core_s()))
         time.sleep(SAMPLE_S)
     return True
+
+
+def core_s() -> float:
+    """Processor seconds that processes and the hypervisor took on the clients' core; interrupts are not in it."""
+    if not CORES:
+        return 0.0
+    name = f"cpu{CORES[CLIENT_CORE % len(CORES)]} "
+    line = next((x for x in Path("/proc/stat").read_text().splitlines() if x.startswith(name)), "")
+    ticks = [int(field) for field in line.split()[1:]]
+    return (sum(ticks[:3]) + sum(ticks[7:8])) / os.sysconf("SC_CLK_TCK")
 
 
 def _ended_cpu_s() -> float:

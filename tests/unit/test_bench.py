@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools import bench_mock, bench_open
-from tools.bench_meter import CommandFailed, Metered, run_metered
+from tools.bench_meter import CommandFailed, Metered, Sample, run_metered
 from tools.bench_mock import Answer
 from tools.bench_show import Target, table
 
@@ -69,10 +69,15 @@ def test_even_arrivals_have_their_rate_and_no_dispersion() -> None:
     assert [bench_open.rate_rps(EVEN), bench_open.dispersion(EVEN)] == pytest.approx([100.0, 0.0])
 
 
-def test_processor_time_between_two_samples_is_on_a_line() -> None:
-    meter = Metered(samples=((0, 0.0), (100, 1.0), (300, 2.0)), wall_s=0.0)
+METERED = Metered(samples=(Sample(0, 0.0, 5.0), Sample(100 * MS, 0.1, 5.1), Sample(300 * MS, 0.2, 5.25)), wall_s=0.3)
 
-    assert [meter.cpu_s_at(t) for t in (0, 50, 200, 400)] == pytest.approx([0.0, 0.5, 1.5, 2.0])
+
+def test_processor_time_between_two_samples_is_on_a_line() -> None:
+    assert [METERED.at(t * MS).cpu_s for t in (0, 50, 200, 400)] == pytest.approx([0.0, 0.05, 0.15, 0.2])
+
+
+def test_what_the_core_did_beyond_the_command_is_of_others() -> None:
+    assert METERED.others_share(100 * MS, 300 * MS) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(
