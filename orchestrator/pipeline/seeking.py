@@ -79,9 +79,17 @@ class Seeker:
 
     def as_json(self) -> dict[str, Json]:
         """For the record's events."""
-        found = self.found
+        found, base = self.found, self.base
         return {
-            "workload": self.base.workload.name,
+            "workload": base.workload.name,
+            "kind": base.kind.value,
+            "variant": base.variant,
+            "prompt_tok": base.prompt_tok,
+            "output_tok": base.output_tok,
+            "depth_tok": base.depth_tok,
+            "prefix_tok": base.prefix_tok,
+            "burstiness": None if self.range.is_whole else base.burstiness,
+            "slo": None if base.slo is None else base.slo.as_json(),
             "over": "concurrency" if self.range.is_whole else "rate",
             "levels": [
                 {"level": t.level, "verdict": t.verdict, "attainment": t.attainment} for t in self.tried.values()

@@ -23,13 +23,14 @@ from orchestrator.pipeline.road import Road, RunCell
 from orchestrator.pipeline.seeking import Seeker, capacity_cell, capacity_rps, seekers
 from orchestrator.records.aside import foreign_cell_files, set_aside
 from orchestrator.records.store import StoredCell
+from orchestrator.report.cell_line import cell_words
 from orchestrator.sweep.hosts import host_summary
 from orchestrator.sweep.outcome import cell_outcome
 from orchestrator.sweep.spec import CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell, Kind
 from orchestrator.values import Json, digest
 
-__all__ = ["cell_digest", "cell_words", "sweep_cells"]
+__all__ = ["cell_digest", "sweep_cells"]
 
 
 def sweep_cells(road: Road, load: LoadTarget, serving: Mapping[str, Json]) -> tuple[int, int]:
@@ -240,21 +241,3 @@ class _Sweep:
                 f"{self.road.where}: no request of {course.name} was answered: {kinds}",
                 hint="its requests.jsonl has the server's words; the server's log is in the record",
             )
-
-
-def cell_words(stored: StoredCell) -> str:
-    """A finished cell in one line, with what makes it invalid or different."""
-    cell, figures = stored.cell, cell_figures(stored.cell, stored.requests)
-    rate, first = figures.output_tok_per_s, figures.ttft_ms.p50
-    parts = [
-        f"{rate.mean:.1f} tok/s" if rate else "no rate",
-        f"first token {first / 1000:.2f} s" if first is not None else "no first token",
-        f"{figures.good}/{figures.requests} good",
-        *(f"{count} failed: {name}" for name, count in figures.failures.items()),
-        *(f"invalid: {g.get('name')}: {g.get('message')}" for g in cell.guards),
-    ]
-    if cell.is_queueing:
-        parts.append(f"queueing for {cell.slots} slots")
-    if cell.repeats_done < cell.repeats:
-        parts.append(f"{cell.repeats_done} of {cell.repeats} repeats ({cell.stop_reason})")
-    return ", ".join(parts)

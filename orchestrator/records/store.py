@@ -21,6 +21,7 @@ from orchestrator.records.record import FORMAT, CellRecord, GateRecord, RequestR
 from orchestrator.values import Json, Secret, redact, redact_json, utc_now
 
 RUN_FILE = "run.json"
+EVENTS_FILE = "events.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,15 @@ class StoredRun:
     def cells(self) -> tuple[StoredCell, ...]:
         """All cells that can be read, by workload and name; a corrupt one is left out (see `unreadable_cells`)."""
         return tuple(cell for _, cell in self._read_cells() if isinstance(cell, StoredCell))
+
+    def events(self, kind: str) -> tuple[Mapping[str, Any], ...]:
+        """All lines of events.jsonl of one kind, oldest first; a line that cannot be read is left out."""
+        try:
+            lines = (self.directory / EVENTS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return ()
+        found = (_json_or_none(line) for line in lines if line)
+        return tuple(event for event in found if isinstance(event, dict) and event.get("event") == kind)
 
     def unreadable_cells(self) -> tuple[Unreadable, ...]:
         return tuple(cell for _, cell in self._read_cells() if isinstance(cell, Unreadable))
@@ -103,7 +113,7 @@ class RunWriter:
 
     def write_cell(self, cell: CellRecord, requests: Sequence[RequestRecord]) -> None:
         """The requests first, then the cell: a cell file that exists is a whole cell."""
-        stem = f"sweeps/{_safe(cell.workload)}/{_safe(cell.id)}"
+        stem = cell_stem(cell)
         lines = "".join(f"{_compact(self._redacted(r.as_json()))}\n" for r in requests)
         self._write(f"{stem}.requests.jsonl", lines)
         self._write(f"{stem}.json", _pretty(self._redacted(cell.as_json())))
@@ -130,7 +140,7 @@ class RunWriter:
 
     def append_event(self, kind: str, detail: Mapping[str, Json]) -> None:
         """One line in events.jsonl, with its UTC time."""
-        self.append_line("events.jsonl", {"at": utc_now(), "event": kind, **detail})
+        self.append_line(EVENTS_FILE, {"at": utc_now(), "event": kind, **detail})
 
     def append_line(self, name: str, value: Mapping[str, Json]) -> None:
         """One JSON object as a line of a file that grows; threads may do so at the same time."""
@@ -210,6 +220,11 @@ class Store:
             raise InputError(f"{directory / RUN_FILE} cannot be read: {_reason(exc)}") from exc
 
 
+def cell_stem(cell: CellRecord) -> str:
+    """Where a cell lies in its run's directory, without the `.json` of the cell and `.requests.jsonl` of its requests."""
+    return f"sweeps/{_safe(cell.workload)}/{_safe(cell.id)}"
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Replace the file's content in one step; the old content stays when anything fails."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -264,6 +279,13 @@ def _host_names(run: RunRecord) -> list[str]:
 def _request(raw: Mapping[str, Any]) -> RequestRecord:
     events = tuple((int(t), None if n is None else int(n)) for t, n in raw.get("events", ()))
     return RequestRecord.from_json({**raw, "events": events})
+
+
+def _json_or_none(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from orchestrator.report import foreign
-from orchestrator.report.series import Series, SeriesLine, series_of, without_points
-from orchestrator.report.tables import PointRow, RunRow
-from orchestrator.report.text import DASH, duration, number
-from orchestrator.report.words import (
-    POINT_HEAD,
-    cached,
-    caption,
-    engine_words,
-    first_token,
-    host_words,
-    point_words,
-    vantage_words,
-)
+from orchestrator.report.blocks import answers_without_points, blocks
+from orchestrator.report.layout import BlockRow, BlockTable, Field, SeriesRow, SeriesTable, block_table, series_table
+from orchestrator.report.series import series_of, without_points
+from orchestrator.report.tables import RunRow
+from orchestrator.report.text import duration
+from orchestrator.report.words import engine_words, host_words, vantage_words
 
 
 def configurations(rows: Sequence[RunRow]) -> str:
     """A table for each load that was measured, then the runs without a figure."""
-    parts = [_series(series) for series in series_of(rows)]
+    parts = [_series(series_table(series)) for series in series_of(rows)]
     left = without_points(rows)
     if left:
         parts.append("## Not measured\n\n" + _not_measured(left))
     return "\n\n".join(parts)
-
-
-def points(rows: Sequence[PointRow]) -> str:
-    """A sweep's table, one line a point."""
-    return _table(POINT_HEAD, [point_words(row) for row in rows])
 
 
 def run_report(row: RunRow) -> str:
@@ -47,7 +34,8 @@ def run_report(row: RunRow) -> str:
         _plain(str((r.error or {}).get("message") or "")),
         _plain(f"Gate 0: {row.verdict}"),
         "\n".join(_gate(g.name, g.status, g.summary, g.hint) for g in row.gates),
-        points(row.points) if row.points else "",
+        *(_block(block_table(block)) for block in blocks(row.points, row.searches)),
+        "\n".join(f"- {_plain(words)}" for words in answers_without_points(row)),
     ]
     return "\n\n".join(p for p in parts if p)
 
@@ -59,59 +47,57 @@ def report(rows: Sequence[RunRow], warnings: Sequence[str] = ()) -> str:
     return "\n\n".join(["# Serving configurations", *noted, *body]) + "\n"
 
 
-def _series(series: Series) -> str:
-    head = [
-        "Configuration",
-        "Engine",
-        "Hosts",
-        *(f"c={c}" for c in series.levels),
-        "First token (s)",
-        "Cached",
-        "Gate 0",
-    ]
-    best = {c: series.find_best(c) for c in series.levels}
-    lines = [_line_words(line, best) for line in series.lines]
-    notes = f"{caption(series)} Best valid and gated single-host figure of each column in bold."
-    return f"## {_plain(series.key.title)}\n\n{_plain(notes)}\n\n{_table(head, lines)}"
+def _series(table: SeriesTable) -> str:
+    head = ["Configuration", "Engine", "Hosts", *(h.text for h in table.head), "Gate 0"]
+    lines = [_run_fields(row) for row in table.rows]
+    best = " Best valid and gated single-host figure of each column in bold." if table.has_best else ""
+    return f"## {_plain(table.title)}\n\n{_plain(table.caption + best)}\n\n{_table(head, lines)}"
 
 
-def _line_words(line: SeriesLine, best: Mapping[int, PointRow | None]) -> list[str]:
+def _run_fields(row: SeriesRow) -> list[str]:
+    of_run = row.line.row
     return [
-        line.row.run.profile_title,
-        engine_words(line.row),
-        "; ".join(w for w in (host_words(line.row), vantage_words(line)) if w),
-        *(_rate(line.points.get(c), is_best=c in line.points and line.points[c] is found) for c, found in best.items()),
-        first_token(line),
-        cached(line),
-        line.row.verdict + (" · ungated" if line.is_ungated else ""),
+        _plain(of_run.run.profile_title),
+        _plain(engine_words(of_run)),
+        _plain("; ".join(w for w in (host_words(of_run), vantage_words(row.line)) if w)),
+        *(_field(f) for f in row.fields),
+        _plain(of_run.verdict + (" · ungated" if row.line.is_ungated else "")),
     ]
+
+
+def _block(table: BlockTable) -> str:
+    head = [*(h.text for h in table.head), "Notes"]
+    parts = [f"### {_plain(table.title)}", _plain(table.caption), _table(head, [_block_fields(r) for r in table.rows])]
+    parts += ["\n".join(f"- {_plain(words)}" for words in table.answers)] if table.answers else []
+    return "\n\n".join(parts)
+
+
+def _block_fields(row: BlockRow) -> list[str]:
+    return [*(_field(f) for f in row.fields), _plain("; ".join((*row.notes, *row.remarks)))]
 
 
 def _not_measured(rows: Sequence[RunRow]) -> str:
     head = ("Configuration", "Engine", "Hosts", "Status", "Gate 0")
-    return _table(
-        head,
+    lines = [
         [
-            [
-                row.run.profile_title,
-                engine_words(row),
-                host_words(row),
-                row.run.status,
-                row.verdict + (" · ungated" if row.run.is_ungated else ""),
-            ]
-            for row in rows
-        ],
-    )
+            row.run.profile_title,
+            engine_words(row),
+            host_words(row),
+            row.run.status,
+            row.verdict + (" · ungated" if row.run.is_ungated else ""),
+        ]
+        for row in rows
+    ]
+    return _table(head, [[_plain(v) for v in line] for line in lines])
 
 
-def _rate(point: PointRow | None, *, is_best: bool) -> str:
-    rate = None if point is None else foreign.output_tok_per_s(point.figures)
-    if point is None or rate is None:
-        return DASH
-    text = foreign.marked(number(rate), point.figures.cell)
-    if not point.figures.is_valid:
-        return f"~~{text}~~ {point.figures.cell.guards[0].get('name', 'invalid')}"
-    return f"**{text}**" if is_best else text
+def _field(field: Field) -> str:
+    """Struck with its guard's name behind, bold where it is the best."""
+    text, note = _plain(field.text), _plain(field.note)
+    if field.is_struck:
+        return f"~~{text}~~ {note}".rstrip()
+    text = f"**{text}**" if field.is_best else text
+    return f"{text} ({note})" if note else text
 
 
 def _gate(name: str, status: str, summary: str, hint: str | None) -> str:
@@ -119,8 +105,8 @@ def _gate(name: str, status: str, summary: str, hint: str | None) -> str:
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    body = ([_plain(v) for v in line] for line in lines)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *body))
+    """Fields are plain by now."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines))
 
 
 def _plain(text: str) -> str:

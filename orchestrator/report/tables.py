@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from orchestrator.figures.cell import CellFigures, batch_time, cell_figures, efficiency, find_single
+from orchestrator.figures.lanes import ALONE, Slowdown, slowdowns
+from orchestrator.figures.plain import plain
+from orchestrator.figures.prefill import PrefillSpeed, prefill_speed
+from orchestrator.figures.swarm import WarmAgent, warm_agent
 from orchestrator.records.record import GateRecord, RunRecord
 from orchestrator.records.store import StoredRun
 from orchestrator.report import foreign
+from orchestrator.report.notes import marks, notes, remarks
+from orchestrator.report.searches import SearchAnswer, searches_of
 from orchestrator.values import Json
 
 GOOD = ("pass", "skip")
@@ -16,17 +22,30 @@ GOOD = ("pass", "skip")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRow:
-    """One line of a sweep's table."""
+    """One point of a sweep, with what follows from the other points of its run.
+
+    Attributes:
+        prefill: By the server's time, else by the slope between two cold lengths.
+        warm: Of a swarm: one agent alone on a warm prefix. slowdowns: of a mixed cell, by lane.
+        alone: Of a mixed cell: the cells in which a lane ran alone, by lane, valid or not.
+        notes: What speaks against the figures; `marks` in a word each. remarks: what explains them.
+    """
 
     figures: CellFigures
     efficiency: float | None
     batch_s: float | None
     batch_answers: int
     batch_kind: str
-    notes: tuple[str, ...]
+    prefill: PrefillSpeed | None = None
+    warm: WarmAgent | None = None
+    slowdowns: Mapping[str, Slowdown] = field(default_factory=dict)
+    alone: Mapping[str, CellFigures] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
-        """Plain values with units in the names; None where nothing was measured."""
+        """Plain values with units in the names; None where nothing was measured. `figures`: all of them."""
         f, cell = self.figures, self.figures.cell
         rate = f.output_tok_per_s
         return {
@@ -60,22 +79,35 @@ class PointRow:
             "is_ungated": cell.is_ungated,
             "guards": [dict(g) for g in cell.guards],
             "vantage": cell.vantage,
+            "variant": cell.variant,
             "client": dict(cell.client),
+            "client_error": dict(cell.client_error),
             "source": dict(cell.source),
             "stated": {name: dict(figure) for name, figure in cell.stated.items()},
             "definitions": dict(cell.definitions),
             "notes": list(self.notes),
+            "remarks": list(self.remarks),
+            "figures": f.as_json(),
+            "prefill": plain(self.prefill),
+            "warm_agent": plain(self.warm),
+            "slowdowns": plain(self.slowdowns),
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One configuration on its hosts. `warnings`: what of its record could not be read, by file."""
+    """One configuration on its hosts.
+
+    Attributes:
+        searches: What a search for the highest level found, the newest of each load.
+        warnings: What of its record could not be read, by file.
+    """
 
     run: RunRecord
     gates: tuple[GateRecord, ...]
     points: tuple[PointRow, ...]
     verdict: str
+    searches: tuple[SearchAnswer, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Json]:
@@ -98,6 +130,7 @@ class RunRow:
             "duration_s": r.duration_s,
             "created_at": r.created_at,
             "points": [p.as_json() for p in self.points],
+            "searches": [s.as_json() for s in self.searches],
             "warnings": list(self.warnings),
         }
 
@@ -112,12 +145,13 @@ def run_row(stored: StoredRun) -> RunRow:
         gates=gates,
         points=tuple(point_row(f, ordered) for f in ordered),
         verdict=gate_verdict(stored.run, gates),
+        searches=searches_of(stored.events("search")),
         warnings=_warnings(stored),
     )
 
 
 def point_row(figures: CellFigures, others: Sequence[CellFigures]) -> PointRow:
-    """Set a cell beside the one-user cell of its sweep."""
+    """Set a cell beside the others of its run."""
     answers = figures.cell.batch_answers
     batch = batch_time(figures, answers)
     return PointRow(
@@ -126,7 +160,13 @@ def point_row(figures: CellFigures, others: Sequence[CellFigures]) -> PointRow:
         batch_s=batch.seconds if batch else None,
         batch_answers=answers,
         batch_kind=batch.kind if batch else "derived",
-        notes=_notes(figures),
+        prefill=prefill_speed(figures, others),
+        warm=warm_agent(figures, others) if figures.swarm is not None else None,
+        slowdowns={s.lane: s for s in slowdowns(figures, others)},
+        alone=_alone(figures, others) if figures.cell.kind == "mixed" else {},
+        notes=notes(figures),
+        marks=marks(figures),
+        remarks=remarks(figures),
     )
 
 
@@ -171,18 +211,9 @@ def _gates(stored: StoredRun) -> tuple[GateRecord, ...]:
     return (*ordered, *found.values())
 
 
-def _notes(figures: CellFigures) -> tuple[str, ...]:
-    cell = figures.cell
-    notes = [f"invalid: {g.get('name')}: {g.get('message')}" for g in cell.guards]
-    if cell.is_queueing:
-        notes.append(f"queueing: {cell.concurrency} requests for {cell.slots} slots ({cell.slots_source})")
-    if cell.vantage == "tunnel":
-        notes.append("measured through an SSH tunnel: its delay is in every latency")
-    if cell.is_ungated:
-        notes.append("ungated")
-    notes.extend(foreign.notes(cell))
-    notes.extend(f"{count} failed: {name}" for name, count in figures.failures.items())
-    return tuple(notes)
+def _alone(figures: CellFigures, others: Sequence[CellFigures]) -> dict[str, CellFigures]:
+    of_workload = [o for o in others if o.cell.kind == "mixed" and o.cell.workload == figures.cell.workload]
+    return {o.cell.variant.removeprefix(ALONE): o for o in of_workload if o.cell.variant.startswith(ALONE)}
 
 
 def _percentiles(figures: CellFigures, name: str) -> dict[str, Json]:

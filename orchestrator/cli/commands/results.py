@@ -11,6 +11,7 @@ from orchestrator.cli.options import json_option, results_option
 
 if TYPE_CHECKING:
     from orchestrator.cli.printer import Printer
+    from orchestrator.records.store import StoredRun
     from orchestrator.report.tables import RunRow
 
 
@@ -44,9 +45,10 @@ def list_runs(*, results: str | None, as_json: bool) -> int:
 @results.command("show")
 @click.argument("run")
 @click.option("--evidence", is_flag=True, help="what each gate sent and what came back")
+@click.option("--cell", metavar="ID", help="all figures of one cell, with n, interval, definition and raw record")
 @results_option
 @json_option
-def show_run(*, run: str, evidence: bool, results: str | None, as_json: bool) -> int:
+def show_run(*, run: str, evidence: bool, cell: str | None, results: str | None, as_json: bool) -> int:
     """Show RUN: an id, a unique part of one, a directory, or `latest`."""
     from orchestrator.cli.compose import results_root
     from orchestrator.cli.printer import Printer
@@ -58,11 +60,25 @@ def show_run(*, run: str, evidence: bool, results: str | None, as_json: bool) ->
     row = run_row(stored)
     for warning in row.warnings:
         printer.warning(warning)
+    if cell is not None:
+        return _show_cell(printer, stored, row, cell)
     _say(printer, row, with_evidence=evidence)
     document = {"run": stored.run.as_json(), **row.as_json()}
     if evidence:
         document["evidence"] = [g.as_json() for g in row.gates]
     printer.document(document)
+    return 0
+
+
+def _show_cell(printer: Printer, stored: StoredRun, row: RunRow, name: str) -> int:
+    from orchestrator.cli.sheets import show_sheet
+    from orchestrator.report.sheet import cell_sheet, find_point
+
+    point = find_point(row.points, name)
+    (read,) = (c for c in stored.cells() if c.cell == point.figures.cell)
+    sheet = cell_sheet(point, read.requests)
+    show_sheet(printer, sheet, stored.directory)
+    printer.document({"run": row.run.id, "directory": str(stored.directory), **sheet.as_json()})
     return 0
 
 
@@ -95,6 +111,6 @@ def _say(printer: Printer, row: RunRow, *, with_evidence: bool) -> None:
             printer.answer(f"-- {gate.name}: measured {json.dumps(dict(gate.measured), ensure_ascii=False)}")
             for item in shown:
                 printer.answer(json.dumps(item, indent=1, ensure_ascii=False))
-    show_points(printer, row.points)
+    show_points(printer, row.points, row.searches)
     if r.error:
         printer.error(str(r.error.get("message")), str(r.error["hint"]) if r.error.get("hint") else None)

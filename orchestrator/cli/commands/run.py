@@ -177,7 +177,7 @@ def show_roads(printer: Printer, store: Store, roads: Sequence[Road]) -> None:
         if not road.job.options.deploy_only:
             words += f", {row.verdict}"
         printer.answer(words)
-        show_points(printer, row.points)
+        show_points(printer, row.points, row.searches)
         if road.error is not None:
             secrets = job_secrets(road.job)
             hint = road.error.hint
