@@ -118,7 +118,7 @@ def test_no_key_is_named_where_there_is_none_to_use(changes: dict[str, Any], sta
         ("gate0 run p --resume --on a", "gate0 run p --on a --resume"),
         ("gate0 deploy p --on a", "gate0 deploy p --on a"),
         ("gate0 check --url http://h/v1", "gate0 check --url http://h/v1"),
-        ("gate0 sweep --url http://h/v1 --workload w", "gate0 sweep --url http://h/v1 --workload w"),
+        ("gate0 sweep --url http://h/v1 --workload w", "gate0 sweep --url http://h/v1 --workload w --resume"),
     ],
 )
 def test_after_a_failure_the_same_line_comes_next_and_resumes_where_that_exists(

@@ -12,6 +12,10 @@ from orchestrator.sweep.workload import Kind, SwarmCell
 FAILED_SHARE = 0.01
 """Of an open load: one lost request in a hundred changes no percentile below the 99th."""
 PROMPT_SHARE = 0.02
+SHARING = frozenset({Kind.SWARM, Kind.SESSIONS})
+"""How much of the shared tokens is read again is what these are measured for; only no hit at all says that the cell is
+not the one that was declared."""
+REAL_HIT = 0.5
 UNCOUNTED = frozenset({TokenSource.USAGE_TOTAL.value, TokenSource.UNKNOWN.value})
 LOADS_WITH_LOSS = TIMED | {Kind.MIXED}
 
