@@ -76,4 +76,4 @@ def _of_kind(cell: CellRecord) -> Iterator[str]:
     if load.get("ramp"):
         yield "ramp"
     if cell.kind == "mixed" and load.get("duration_s"):
-        yield f"{load['duration_s']:g} s"
+        yield f"{load['duration_s']} s"
