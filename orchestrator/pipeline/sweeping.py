@@ -25,7 +25,7 @@ from orchestrator.records.aside import foreign_cell_files, set_aside
 from orchestrator.records.store import StoredCell
 from orchestrator.report.cell_line import cell_words
 from orchestrator.sweep.hosts import host_summary
-from orchestrator.sweep.outcome import cell_outcome
+from orchestrator.sweep.outcome import CellOutcome, cell_outcome
 from orchestrator.sweep.spec import CellProgress, LoadTarget
 from orchestrator.sweep.workload import Cell, Kind
 from orchestrator.values import Json, digest
@@ -208,7 +208,7 @@ class _Sweep:
             digest=course.digest,
             serving_digest=self.serving_digest,
             is_ungated=self.road.run.is_ungated,
-            client_error={} if self.calibration is None else error_at(self.calibration, outcome.record.concurrency),
+            client_error={} if self.calibration is None else error_at(self.calibration, _peak(outcome)),
         )
         self.road.writer.write_cell(record, outcome.requests)
         self.road.save()
@@ -241,3 +241,9 @@ class _Sweep:
                 f"{self.road.where}: no request of {course.name} was answered: {kinds}",
                 hint="its requests.jsonl has the server's words; the server's log is in the record",
             )
+
+
+def _peak(outcome: CellOutcome) -> int:
+    """Most requests in flight at once: what the client's error goes by, whatever the kind of load."""
+    found = cell_figures(outcome.record, outcome.requests).concurrency
+    return max(found.peak if found is not None else 0, outcome.record.concurrency, 1)

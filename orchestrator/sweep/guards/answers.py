@@ -86,8 +86,9 @@ def cached_tokens(cell: GuardInput) -> Guard | None:
             message=f"{len(more)} prompts came from the prefix cache: expected at most {_expected(worst)} "
             f"tokens and one unit of {unit}, saw {_cached(worst)}",
         )
-    less = [r for r in told if is_on_a_hit(cell, r) and _is_short(cell, r)]
-    if not less:
+    wanted = [r for r in told if is_on_a_hit(cell, r)]
+    less = [r for r in wanted if _is_short(cell, r)]
+    if not less or (cell.cell.kind in SHARING and any(_cached(r) >= _expected(r) * REAL_HIT for r in wanted)):
         return None
     worst = min(less, key=lambda r: _cached(r) - _expected(r))
     return Guard(
