@@ -221,7 +221,7 @@ class Store:
 
 
 def cell_stem(cell: CellRecord) -> str:
-    """Where a cell lies in its run's directory, without the `.json` of the cell and `.requests.jsonl` of its requests."""
+    """Where a cell lies in its run's directory, without `.json` (the cell) and `.requests.jsonl` (its requests)."""
     return f"sweeps/{_safe(cell.workload)}/{_safe(cell.id)}"
 
 
