@@ -16,6 +16,8 @@ SAMPLE_WORDS = 400
 SAMPLE_PLACES = 12
 SHORT_OF = 0.97
 SELDOM_TRIES = 4
+GROWING_WORDS = 8
+"""So many more words are more tokens with every tokenizer."""
 CLOSE_TOK = 32
 """So many missing tokens are filled up with words of one token each, unasked."""
 CLOSE_SHARE = 0.001
@@ -41,7 +43,7 @@ def fit_passage(
 
     Raises:
         InputError: Template and nonce alone are longer.
-        TargetError: The search does not close in (the count does not grow with the text).
+        TargetError: The count does not grow with the text.
     """
 
     def text_of(n: int) -> str:
@@ -61,6 +63,11 @@ def fit_passage(
         if high is not None:
             n = min(n, high - 1)
         tok = counted(count, f"{nonce} {text_of(n)}")
+        if tok <= low_tok and n - low >= GROWING_WORDS:
+            raise TargetError(
+                f"the server counts {tok} tokens for a text and as many for one {n - low} words longer",
+                hint="its tokenizer endpoint is not to be trusted: see what `/tokenize` answers",
+            )
         if tok <= prompt_tok:
             slope = max(0.1, (tok - low_tok) / (n - low)) if tok > low_tok else slope / 2
             low, low_tok = n, tok

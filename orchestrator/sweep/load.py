@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import heapq
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic_ns
@@ -139,7 +139,8 @@ class Load:
         with _quiet_collector():
             cpu_start = time.process_time()
             lag.start()
-            start_ns = monotonic_ns()
+            # The first arrivals of an open lane have their connections in time too.
+            start_ns = monotonic_ns() + (LEAD_NS if any(lane.users is None for lane in lanes) else 0)
             async with asyncio.TaskGroup() as group:
                 for lane in lanes:
                     run = _LaneRunner(lane, self._pool, self._waits, start_ns, self._timeout_s)
@@ -184,6 +185,7 @@ class _LaneRunner:
 
     async def _user(self, tracks: Iterator[TrackRun]) -> None:
         free_ns = self._start_ns
+        await self._waits.until(free_ns)
         for track in tracks:
             if self._waits.is_cancelled or self._is_over(free_ns):
                 return
@@ -198,9 +200,12 @@ class _LaneRunner:
             group.create_task(self._start(track, due_ns))
 
     async def _start(self, track: TrackRun, due_ns: int) -> None:
-        # Without a cap the connection is there before the request is due; with one, the place decides.
-        held = await self._pool.take() if self._gate is None else None
+        # The connection is there before the request is due; below a cap only where a place will be.
+        is_expected = self._gate is not None and self._gate.expect()
+        held = await self._pool.take() if self._gate is None or is_expected else None
         await self._waits.until(due_ns)
+        if self._gate is not None and is_expected:
+            self._gate.arrive()
         await self._track(track, due_ns, held)
 
     async def _track(self, track: TrackRun, due_ns: int, held: AnyConnection | None = None) -> int:
@@ -227,8 +232,12 @@ class _LaneRunner:
         return due_ns
 
     async def _fire(self, request: bytes, exchange: Exchange, held: AnyConnection | None) -> None:
-        if self._gate is not None and await self._gate.enter():
-            exchange.ready_ns = monotonic_ns()
+        if self._gate is not None:
+            if held is not None and not self._gate.is_open:
+                self._pool.give_back(held)
+                held = None
+            if await self._gate.enter(exchange.scheduled_ns):
+                exchange.ready_ns = monotonic_ns()
         try:
             if self._waits.is_cancelled:
                 return
@@ -401,26 +410,44 @@ class _Waits:
 
 
 class _Gate:
-    """At most `cap` inside; the others wait in the order they came."""
+    """At most `cap` inside; the others wait in the order they were due."""
 
     def __init__(self, cap: int, waits: _Waits) -> None:
         self._free = cap
+        self._expected = 0
         self._waits = waits
-        self._queue: deque[asyncio.Future[None]] = deque()
+        self._queue: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._came = 0
 
-    async def enter(self) -> bool:
+    @property
+    def is_open(self) -> bool:
+        """Whoever comes now need not wait."""
+        return self._free > 0 and not self._queue
+
+    def expect(self) -> bool:
+        """True, and a place is thought of as taken, when one more that is due soon will find one as things stand."""
+        is_expected = self.is_open and self._free > self._expected
+        self._expected += is_expected
+        return is_expected
+
+    def arrive(self) -> None:
+        """One that was expected is here."""
+        self._expected -= 1
+
+    async def enter(self, due_ns: int) -> bool:
         """True when it had to wait."""
-        if self._free > 0 and not self._queue:
+        if self.is_open:
             self._free -= 1
             return False
         future = asyncio.get_running_loop().create_future()
-        self._queue.append(future)
+        self._came += 1
+        heapq.heappush(self._queue, (due_ns, self._came, future))
         await self._waits.wait(future)
         return True
 
     def leave(self) -> None:
         while self._queue:
-            future = self._queue.popleft()
+            future = heapq.heappop(self._queue)[2]
             if not future.done():
                 future.set_result(None)
                 return

@@ -149,6 +149,19 @@ def test_count_that_stops_is_the_servers_fault() -> None:
         fit_passage(lambda _: next(answers, None), 500, nonce="a b", words=corpus())
 
 
+@pytest.mark.parametrize("tok", [0, 30])
+def test_a_count_that_does_not_grow_is_refused_before_the_text_does(tok: int) -> None:
+    asked: list[str] = []
+
+    def count(text: str) -> int:
+        asked.append(text)
+        return tok
+
+    with pytest.raises(TargetError, match=f"counts {tok} tokens for a text and as many for one"):
+        prompts_of(count, 512)
+    assert max(len(text.split()) for text in asked) < 1000
+
+
 def test_nonces_have_forty_bits() -> None:
     assert len(set(NONCE_WORDS)) == len(NONCE_WORDS) == 128
     assert len(draw_nonce(random.Random(1)).split()) == 6
