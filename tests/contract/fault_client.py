@@ -46,10 +46,12 @@ class FaultCase:
 
     Attributes:
         number: Of the faults of other tools that it stands for.
-        level: `request`: the settings and one client show it. `cell`: it takes a load; `claim` says what is right.
+        level: `request`: the settings and one client show it. `cell`: it takes a load; `claim` says what is right, and
+            `tests.contract.test_fault_cells` checks it.
+        workload, target, is_counted, lies: Of a whole cell, see `tests.contract.truth_client.TruthCase`.
         variants: Names -> switches over `settings`; each is run, and has to give the same.
         times, at_once: So many requests, one after the other on one connection, or each on its own.
-        expect: Of each request, or of each in turn (at once: in the order of their first tokens).
+        expect: Of each request, or of each in turn (at once: in the order of their first tokens); or of the one cell.
     """
 
     name: str
@@ -65,6 +67,10 @@ class FaultCase:
     at_once: int = 0
     timeout_s: float = 20.0
     expect: Mapping[str, Any] | Sequence[Mapping[str, Any]] = ()
+    workload: Mapping[str, Any] = field(default_factory=dict)
+    target: Mapping[str, Any] = field(default_factory=dict)
+    is_counted: bool = True
+    lies: Sequence[str] = ()
 
     @property
     def expectations(self) -> Sequence[Mapping[str, Any]]:

@@ -30,12 +30,6 @@ def test_every_fault_has_its_case() -> None:
     assert {n for case in CASES for n in case.number} == NUMBERS
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.level == "cell"], ids=lambda c: c.name)
-def test_what_takes_a_whole_load_says_what_is_right(case: FaultCase) -> None:
-    assert case.claim
-    assert case.settings_of("").has_stamps
-
-
 @pytest.mark.parametrize(("case", "variant"), RUNS)
 def test_the_fault_is_read_right(case: FaultCase, variant: str) -> None:
     seen = run_case(case, variant)

@@ -11,7 +11,7 @@ import yaml
 
 from orchestrator.mock.settings import Cached, Fault, Flavour, Framing, MockSettings, Reasoning, UsageChoices, switches
 from orchestrator.records.record import RequestRecord
-from tests.contract.truth_client import CASES, CellRun, TruthCase, run_case
+from tests.contract.truth_client import CASES, CellRun, HereProcess, TruthCase, run_case
 from tests.contract.truth_figures import as_expected
 
 WORKLOAD = {
@@ -72,7 +72,7 @@ def test_a_row_says_something_else_than_the_default() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_the_switch_leaves_what_is_true(row: TruthCase) -> None:
-    (run,) = run_case(row, is_here=True).values()
+    (run,) = run_case(row, process=HereProcess).values()
     want = {"guards": [], "failures": {}, **row.expect}
 
     assert as_expected(run, want) == want

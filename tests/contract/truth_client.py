@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any, Self
 
 import orjson
@@ -138,16 +139,15 @@ class CellRun:
         return [p for p in self.pairs if p.record.phase == phase]
 
 
-def run_case(case: TruthCase, *, is_here: bool = False) -> Mapping[str, CellRun]:
-    """All cells of a case, one after the other on one server, as a sweep's first round runs them.
+Process = Callable[[LoadSpec], LoadProcess]
 
-    Args:
-        is_here: The load runs in this process: all but the pipe to a child is as ever.
-    """
+
+def run_case(case: TruthCase, *, process: Process = LoadProcess) -> Mapping[str, CellRun]:
+    """All cells of a case, one after the other on one server, as a sweep's first round runs them."""
     found = {}
     with MockServer(case.mock()) as server:
         target = target_of(server, **case.target)
-        with runner_of(case.backend, is_counted=case.is_counted, is_here=is_here) as runner:
+        with runner_of(case, process=process) as runner:
             for cell in case.load().cells():
                 found[cell.id] = run_cell_with_truth(server, target, cell, runner, case)
     return found
@@ -159,9 +159,9 @@ def run_kind(name: str) -> Mapping[str, CellRun]:
     return run_case(read_case(CASES / "kinds" / f"{name}.yaml"))
 
 
-def runner_of(backend: str = "own", *, is_counted: bool = True, is_here: bool = False) -> CellRunner:
-    book = None if is_counted else PromptBook(WORDS, seed=1)
-    return CellRunner(backend=backend, book=book, process=HereProcess if is_here else LoadProcess)
+def runner_of(case: TruthCase, *, process: Process = LoadProcess, rng: Random | None = None) -> CellRunner:
+    book = None if case.is_counted else PromptBook(WORDS, seed=1, rng=rng)
+    return CellRunner(backend=case.backend, book=book, process=process, rng=rng)
 
 
 def run_cell_with_truth(
