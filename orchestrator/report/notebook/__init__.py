@@ -1,0 +1,1 @@
+"""The notebook page: sections in the order in which a reader asks. Each section is a module of its own."""
