@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.figures.cell import cell_figures
+from orchestrator.records.store import Store, StoredCell
+from tests.lab.kinds import WORKLOADS, write_workloads
 from tools.vllm_parts import VllmParts
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1200)]
@@ -19,6 +22,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).resolve().parents[2]
 GATE0 = Path(sys.executable).with_name("gate0")
 SMALL = ("--workload", "quick", "--set", "concurrency=1,2", "--set", "repeats=1", "--set", "output_tokens=16")
+SHARED_MACHINE = {"client_lag", "late_sends"}
 GATES = ("coherence", "tool_call", "prefix_cache", "determinism", "prefix_sharing", "context", "concurrency")
 
 
@@ -80,6 +84,50 @@ def test_smollm2_passes_all_seven_gates_and_the_sweep(vllm_parts: VllmParts, tmp
             assert request["token_source"] == "token_ids"
             assert request["output_tok"] == 16
             assert sum(n for _, n in request["events"]) == 16
+
+
+def test_every_kind_of_load_is_measured_and_agrees_with_the_servers_counters(
+    vllm_parts: VllmParts, tmp_path: Path
+) -> None:
+    text = head(vllm_parts, "smollm2-vllm", vllm_parts.smollm2, 18134)
+    text += f"serve: {{chat_template: {vllm_parts.template}}}\ngates: {{suite: quick}}\n"
+    words = write_workloads(tmp_path / "workloads", swarm={"prefix_tokens": 700}, depth={"depth": 400})
+
+    ended = run(tmp_path, text, *words)
+
+    assert ended.code == 0, ended.err
+    (stored,), _ = Store(tmp_path / "results").runs()
+    cells = stored.cells()
+    assert {c.cell.workload for c in cells} == set(WORKLOADS)
+    for found in cells:
+        broken = {str(g["name"]): g["message"] for g in found.cell.guards}
+        assert {k: v for k, v in broken.items() if k not in SHARED_MACHINE} == {}, found.cell.id
+        assert all(r.failure is None for r in found.requests), found.cell.id
+    swarm = {c.cell.variant: c for c in cells if c.cell.workload == "swarm"}
+    assert set(swarm) == {"single", "cold", "primed", "evicting"}
+    for variant, found in swarm.items():
+        assert told_by_requests(found) == told_by_counters(found), variant
+    primed = cell_figures(swarm["primed"].cell, swarm["primed"].requests).swarm
+    assert primed is not None
+    assert primed.cached_share is not None
+    assert primed.cached_share > 0.7
+
+
+def told_by_requests(found: StoredCell) -> float:
+    """Cached tokens by each request's own usage, warm-up included."""
+    (lap,) = found.cell.laps
+    unrecorded = lap["unrecorded"]
+    warm = unrecorded.get("cached_tok", 0) if isinstance(unrecorded, dict) else 0
+    return float(sum(r.cached_tok or 0 for r in found.requests) + warm)
+
+
+def told_by_counters(found: StoredCell) -> float:
+    """Cached tokens by the server's counter, before and after the repeat."""
+    (lap,) = found.cell.laps
+    before, after = lap["server_before"], lap["server_after"]
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    return float(after["cache_hits_tok"] - before["cache_hits_tok"])
 
 
 def test_the_hybrid_models_late_first_hit_is_reported_as_such(vllm_parts: VllmParts, tmp_path: Path) -> None:
