@@ -74,7 +74,7 @@ def vega_bundle() -> str:
     """Vega, Vega-Lite and vega-embed as one script (about 0.9 MB), with no end tag that could close ours."""
     import vl_convert
 
-    bundle: str = vl_convert.javascript_bundle(None)
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return "(()=>{" + bundle.replace("</script", "<\\/script") + "})();"
 
 
