@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from orchestrator.figures.cell import CellFigures
-from orchestrator.sweep.search import UNDECIDED, Ended, Found, Range, Tried, next_level
+from orchestrator.records.record import CellRecord
+from orchestrator.sweep.search import OPEN_ENDS, UNDECIDED, Ended, Found, Range, Tried, interrupted, next_level
 from orchestrator.sweep.spec import LoadTarget
 from orchestrator.sweep.workload import Cell, Kind, Workload
 from orchestrator.values import Json
@@ -14,6 +15,15 @@ from orchestrator.values import Json
 CAPACITY_REQUESTS_PER_USER = 3
 CAPACITY_USERS = 16
 CAPACITY_REPEATS = 1
+CAPACITY = "capacity"
+JUDGED = frozenset({"failures"})
+"""Guards that a level may break: a failed request is a miss of the service level, and counted as one."""
+WHY_OPEN = {
+    None: "it was not begun",
+    Ended.SPOILED: "a level broke a guard",
+    Ended.UNJUDGED: "of a level no request could be judged",
+    Ended.BUDGET: "the budget ended",
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -53,9 +63,13 @@ class Seeker:
             verdict=UNDECIDED if judged is None else judged.verdict.value,
             attainment=None if judged is None else judged.attainment,
             share=self.base.slo.share if self.base.slo is not None else 1.0,
-            is_valid=figures.is_valid,
+            is_valid=is_usable(figures.cell),
             can_go_on=can_go_on,
         )
+
+    def give_up(self) -> None:
+        """The time is over: what is known so far is all there is."""
+        self.found = interrupted(list(self.tried.values()))
 
     def is_open(self, level: float) -> bool:
         """The level may be asked for again."""
@@ -68,8 +82,10 @@ class Seeker:
         found, unit = self.found, "users" if self.range.is_whole else "requests/s"
         slo = self.base.slo
         goal = slo.name if slo is not None else "the service level"
-        if found is None or found.ended is Ended.SPOILED:
-            return f"search for {goal} over {unit}: no answer, a level broke a guard"
+        if found is None or found.ended in OPEN_ENDS:
+            known = "" if found is None or found.best is None else f"; met up to {found.best:g} so far"
+            why = WHY_OPEN[None if found is None else found.ended]
+            return f"search for {goal} over {unit}: no answer, {why}{known}"
         if found.best is None:
             return f"search for {goal}: not met even at {self.range.low:g} {unit}"
         above = "the highest tried" if found.missed is None else f"missed at {found.missed:g}"
@@ -102,6 +118,11 @@ class Seeker:
         }
 
 
+def is_usable(cell: CellRecord) -> bool:
+    """A level's attainment means something."""
+    return all(guard.get("name") in JUDGED for guard in cell.guards)
+
+
 def seekers(workload: Workload) -> Iterator[Seeker]:
     """A search for each point of the workload's other axes."""
     search = workload.search
@@ -128,6 +149,7 @@ def capacity_cell(cell: Cell, load: LoadTarget) -> Cell:
         prompt=cell.prompt,
         output=cell.output,
         concurrency=load.slots or CAPACITY_USERS,
+        variant=CAPACITY,
     )
 
 

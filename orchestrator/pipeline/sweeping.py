@@ -106,6 +106,7 @@ class _Sweep:
         found = self.road.writer.find_cell(cell.workload.name, cell.id)
         if found is None or found.cell.digest != course.digest or not stands(found):
             return course
+        found = self._judged_anew(found, cell)
         course.laps = stored_laps(found)
         if cell.kind is Kind.OVERLOAD and cell.rate_rps is None:
             course.rate_rps = found.cell.rate_rps
@@ -115,17 +116,29 @@ class _Sweep:
             self._tell_end(course, found, prefix="kept from an earlier attempt: ")
         return course
 
+    def _judged_anew(self, found: StoredCell, cell: Cell) -> StoredCell:
+        """The service level is none of the load: the stored requests are judged by the one of today."""
+        slo = {} if cell.slo is None else cell.slo.as_json()
+        if dict(found.cell.slo) == slo:
+            return found
+        reason = "interrupted" if found.cell.stop_reason == "decided" else found.cell.stop_reason
+        judged = StoredCell(cell=replace(found.cell, slo=slo, stop_reason=reason), requests=found.requests)
+        self.road.writer.write_cell(judged.cell, judged.requests)
+        return judged
+
     def _seek(self, seeker: Seeker) -> None:
         """Level after level, until the search has its answer or the budget ends."""
         by_level: dict[float, Course] = {}
         while (level := seeker.next_level()) is not None:
-            if level not in by_level:
+            is_new = level not in by_level
+            if is_new:
                 by_level[level] = self._course(seeker.cell_at(level))
             course = by_level[level]
-            if course.stop_reason is None:
+            if course.stop_reason is None and not (is_new and course.laps):
                 self._turn(course)
             if not course.laps:
-                return
+                seeker.give_up()
+                break
             seeker.take(level, self._figures(course), can_go_on=course.stop_reason is None)
             if not seeker.is_open(level) and course.stop_reason is None:
                 course.stop_reason = "decided"

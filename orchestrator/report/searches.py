@@ -12,6 +12,11 @@ from orchestrator.figures.slo import Slo
 from orchestrator.records.record import CellRecord
 
 NUMBERS = ("prompt_tok", "output_tok", "depth_tok", "prefix_tok", "burstiness")
+NO_ANSWER = {
+    "spoiled": "a level broke a guard",
+    "unjudged": "of a level no request could be judged",
+    "budget": "the budget ended",
+}
 UNITS = {"concurrency": "users", "rate": "requests/s"}
 
 
@@ -41,8 +46,9 @@ class SearchAnswer(Plain):
     def answer(self) -> str:
         """`met up to 11 users, missed at 12`."""
         unit = UNITS.get(self.over, self.over)
-        if self.ended in (None, "spoiled"):
-            return "no answer" + (", a level broke a guard" if self.ended else "")
+        if self.ended is None or self.ended in NO_ANSWER:
+            why = f", {NO_ANSWER[self.ended]}" if self.ended else ""
+            return f"no answer{why}" + ("" if self.best is None else f" (met up to {self.best:g} {unit} so far)")
         if self.best is None:
             return f"not met even at {self.lowest:g} {unit}" if self.lowest is not None else "not met"
         above = "the highest tried" if self.missed is None else f"missed at {self.missed:g}"

@@ -19,12 +19,19 @@ GROWTH = 2.0
 
 class Ended(StrEnum):
     """Why a search has no further level. BRACKETED: as close as asked for. ALL_MET: even the highest met.
-    NONE_MET: even the lowest missed. SPOILED: a level broke a guard, its figure is none."""
+    NONE_MET: even the lowest missed. SPOILED: a level broke a guard, its figure is none. UNJUDGED: of no request of a
+    level it could be said whether it was good. BUDGET: the time was over before there was an answer."""
 
     BRACKETED = "bracketed"
     ALL_MET = "all_met"
     NONE_MET = "none_met"
     SPOILED = "spoiled"
+    UNJUDGED = "unjudged"
+    BUDGET = "budget"
+
+
+OPEN_ENDS = frozenset({Ended.SPOILED, Ended.UNJUDGED, Ended.BUDGET})
+"""There is no answer, only what was seen so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,11 @@ class Tried:
             return self.verdict == MET
         return self.attainment is not None and self.attainment >= self.share
 
+    @property
+    def is_judged(self) -> bool:
+        """It says anything of the level."""
+        return self.is_valid and (self.verdict != UNDECIDED or self.attainment is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -88,16 +100,19 @@ def next_level(where: Range, tried: Sequence[Tried]) -> float | Found:
             return _found(Ended.SPOILED, tried)
         if t.verdict == UNDECIDED and t.can_go_on:
             return t.level
+        if not t.is_judged:
+            return _found(Ended.UNJUDGED, tried)
+    low, high = _level(where, where.low), _level(where, where.high)
     missed = min((t.level for t in tried if not t.is_met), default=None)
     best = max((t.level for t in tried if t.is_met and (missed is None or t.level < missed)), default=None)
     if missed is None:
         if best is None:
-            return _level(where, where.low)
-        if best >= where.high:
+            return low
+        if best >= high:
             return _found(Ended.ALL_MET, tried)
-        return _level(where, min(where.high, best * GROWTH))
+        return _level(where, min(high, best * GROWTH))
     if best is None:
-        return _found(Ended.NONE_MET, tried) if missed <= where.low else _level(where, where.low)
+        return _found(Ended.NONE_MET, tried) if missed <= low else low
     middle = _level(where, math.sqrt(best * missed))
     is_close = (missed - best) / best <= where.precision or (where.is_whole and missed - best <= 1)
     if is_close or any(t.level == middle for t in tried):
@@ -105,12 +120,18 @@ def next_level(where: Range, tried: Sequence[Tried]) -> float | Found:
     return middle
 
 
+def interrupted(tried: Sequence[Tried]) -> Found:
+    """What is known when the time is over."""
+    return _found(Ended.BUDGET, tried)
+
+
 def _level(where: Range, level: float) -> float:
-    """Whole users; of a rate three digits, so that its cell has a short name."""
-    return float(round(level)) if where.is_whole else float(f"{level:.3g}")
+    """Whole users, one at least; of a rate three digits, so that its cell has a short name."""
+    return max(1.0, float(round(level))) if where.is_whole else float(f"{level:.3g}")
 
 
-def _found(ended: Ended, tried: Sequence[Tried]) -> Found:
+def _found(ended: Ended, all_tried: Sequence[Tried]) -> Found:
+    tried = [t for t in all_tried if t.is_judged]
     missed = min((t.level for t in tried if not t.is_met), default=None)
     below = [t for t in tried if t.is_met and (missed is None or t.level < missed)]
     best = max(below, key=lambda t: t.level, default=None)
@@ -120,6 +141,6 @@ def _found(ended: Ended, tried: Sequence[Tried]) -> Found:
         ended=ended,
         best=None if best is None else best.level,
         missed=missed,
-        is_certain=ended is not Ended.SPOILED and all(t.verdict != UNDECIDED for t in ends),
+        is_certain=ended not in OPEN_ENDS and all(t.verdict != UNDECIDED for t in ends),
         notes=tuple(f"{level:g} met although {missed:g} missed" for level in above),
     )

@@ -334,7 +334,8 @@ class Cell:
         sizes = f"p{self.prompt.label}-o{self.output.label}"
         if self.kind in GRID:
             depth = f"-d{self.depth_tok}" if self.depth_tok else ""
-            return f"{self.kind.value}-{sizes}{depth}-c{self.concurrency}"
+            variant = f"-{self.variant}" if self.variant else ""
+            return f"{self.kind.value}{variant}-{sizes}{depth}-c{self.concurrency}"
         if self.kind is Kind.SWARM:
             return f"swarm-{self.variant}-x{self.prefix_tok}-{sizes}-n{self.concurrency}"
         if self.kind in {Kind.OPEN, Kind.OVERLOAD, Kind.REPLAY}:
@@ -385,8 +386,9 @@ class Cell:
 
     @property
     def slo(self) -> Slo | None:
+        """What its requests are judged by: the search's where it is a level of one."""
         w = self.workload
-        return w.slo or (w.search.slo if w.search else None)
+        return w.search.slo if w.search else w.slo
 
     def load(self) -> dict[str, Json]:
         """Everything that was asked for, as plain values: what the record shows and the digest covers."""

@@ -143,6 +143,15 @@ def _search(value: Values, kinds: Sequence[Kind]) -> Iterator[Finding]:
     low, high = search.get("low", 1), search.get("high", 256)
     if low >= high:
         yield ("search", "low" if "low" in search else "high"), f"`low` {low} must be below `high` {high}"
+    if over == "rate" or levels == {"rate"}:
+        if value.get("ramp") is not None:
+            yield ("ramp",), "tells the rates, which `search` wants to choose; take one of them away"
+        return
+    for key, level in (("low", low), ("high", high)):
+        if level != int(level):
+            yield ("search", key), f"users are whole numbers, got {level}"
+    if Kind.SESSIONS in kinds and value.get("sessions") is not None and value["sessions"] < high:
+        yield ("sessions",), f"{value['sessions']} conversations are too few for a search up to {high} users"
 
 
 def _grid(value: Values, _kinds: Sequence[Kind]) -> Iterator[Finding]:

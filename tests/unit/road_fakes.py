@@ -73,6 +73,7 @@ class World:
     cells_run: list[str] = field(default_factory=list)
     span_s: Callable[[Cell, int], float] = lambda _, __: 1.0
     ttft_s: Callable[[Cell], float] = lambda _: 0.1
+    failed: Callable[[Cell], float] = lambda _: 0.0
     calibration: Mapping[str, Json] | None = None
     events: list[Event] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
@@ -184,7 +185,9 @@ class World:
         )
         if self.cell_failure is not None:
             request = RequestRecord(repeat=repeat, index=0, scheduled_ns=0, sent_ns=0, failure=self.cell_failure)
-        requests = tuple(replace(request, index=i) for i in range(cell.requests_per_repeat))
+        n, broken = cell.requests_per_repeat, replace(request, failure="http_5xx", first_token_ns=None)
+        lost = round(self.failed(cell) * n)
+        requests = tuple(replace(broken if i < lost else request, index=i) for i in range(n))
         span_s = self.span_s(cell, repeat)
         self.time_s += span_s
         record = {"repeat": repeat, "span_ns": [0, round(span_s * S)], "duration_s": span_s}

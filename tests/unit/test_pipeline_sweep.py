@@ -193,6 +193,50 @@ def test_search_goes_on_from_the_levels_that_are_known(world: World) -> None:
     assert [e["best"] for e in events_of(world, "search")] == [11, 11]
 
 
+def test_search_counts_failed_requests_as_misses(world: World) -> None:
+    world.workloads = (SEARCH,)
+    world.failed = lambda cell: 0.5 if cell.concurrency > 11 else 0.0
+    world.go()
+
+    (answer,) = events_of(world, "search")
+    assert (answer["best"], answer["missed"], answer["ended"]) == (11, 12, "bracketed")
+
+
+def test_search_judges_by_its_own_service_level(world: World) -> None:
+    world.workloads = (replace(SEARCH, slo=Slo(name="office", ttft_s=0.2)),)
+    world.ttft_s = lambda cell: 0.09 * cell.concurrency
+    world.go()
+
+    assert events_of(world, "search")[0]["best"] == 11
+    assert {c.cell.slo["name"] for c in cells(world).values()} == {"chat"}
+
+
+def test_search_that_the_budget_ends_says_what_it_knows(world: World) -> None:
+    world.workloads = (SEARCH,)
+    world.options = Options(budget_s=3.0)
+    world.go()
+
+    (answer,) = events_of(world, "search")
+    assert (answer["ended"], answer["best"], answer["missed"]) == ("budget", 4, None)
+    assert any(
+        "no answer, the budget ended; met up to 4 so far" in e.text for e in world.events if isinstance(e, Notice)
+    )
+
+
+def test_resumed_search_for_another_service_level_judges_the_stored_requests_anew(world: World) -> None:
+    world.workloads = (SEARCH,)
+    world.ttft_s = lambda cell: 0.09 * cell.concurrency
+    first = world.go()
+    world.cells_run.clear()
+    search = replace(SEARCH.search, slo=Slo(name="half", ttft_s=0.5, share=0.95))  # type: ignore[type-var]
+    world.workloads = (replace(SEARCH, search=search),)
+    world.go(first.run)
+
+    assert [e["best"] for e in events_of(world, "search")] == [11, 5]
+    assert {c.cell.slo["name"] for c in cells(world).values() if c.cell.concurrency in (1, 2, 4, 5, 6, 8)} == {"half"}
+    assert sorted(set(world.cells_run)) == ["closed-p128-o8-c5", "closed-p128-o8-c6"]
+
+
 def test_search_over_rates_names_each_level(world: World) -> None:
     search = Search(over="rate", low=1.0, high=8.0, precision=0.2, slo=SLO)
     world.workloads = (replace(SEARCH, kinds=(Kind.OPEN,), rate=(1.0,), requests=200, search=search),)
@@ -201,6 +245,17 @@ def test_search_over_rates_names_each_level(world: World) -> None:
 
     assert [c.split("-")[-1] for c in world.cells_run] == ["r1", "r2", "r4", "r2.83", "r3.36"]
     assert events_of(world, "search")[0]["best"] == 2.83
+
+
+def test_the_capacity_of_an_overload_is_a_cell_beside_the_users_own(world: World) -> None:
+    both = Workload(
+        name="both", kinds=(Kind.CLOSED, Kind.OVERLOAD), output_tokens=(fixed(8),), concurrency=(8,), repeats=2
+    )
+    world.workloads = (both,)
+    world.go()
+
+    done = {name: c.cell.repeats_done for name, c in cells(world).items()}
+    assert done == {"closed-p128-o8-c8": 2, "closed-capacity-p128-o8-c8": 1, "overload-p128-o8-measured": 2}
 
 
 def test_overload_measures_the_capacity_first_and_runs_at_a_multiple_of_it(world: World) -> None:

@@ -243,13 +243,17 @@ SEARCH = {
         ({"ended": "all_met", "best": 16.0, "missed": None}, "met up to 16 users, the highest tried"),
         ({"ended": "none_met", "best": None, "missed": 8.0}, "not met even at 8 users"),
         ({"ended": "spoiled", "best": None, "missed": None}, "no answer, a level broke a guard"),
+        (
+            {"ended": "budget", "best": 8, "missed": None},
+            "no answer, the budget ended (met up to 8 users so far)",
+        ),
         ({"ended": None, "best": None, "missed": None}, "no answer"),
         (
             {"is_certain": False},
             "met up to 11 users, missed at 12 (undecided: the interval of a level next to it encloses the share)",
         ),
     ],
-    ids=["bracketed", "rate", "all", "none", "spoiled", "budget", "uncertain"],
+    ids=["bracketed", "rate", "all", "none", "spoiled", "stopped", "budget", "uncertain"],
 )
 def test_the_answer_of_a_search_stands_with_its_table(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     newest = {**SEARCH, **changes}

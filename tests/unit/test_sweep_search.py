@@ -49,6 +49,16 @@ def test_the_true_rate_is_within_the_precision(limit: float) -> None:
     assert found.missed / found.best <= 1.06
 
 
+@settings(max_examples=200, deadline=None)
+@given(low=st.floats(0.01, 20.0), ratio=st.floats(1.01, 900.0), limit=st.floats(0.0, 20_000.0), is_whole=st.booleans())
+def test_every_search_ends_whatever_its_bounds(low: float, ratio: float, limit: float, is_whole: bool) -> None:
+    found, levels = search(Range(low=low, high=low * ratio, precision=0.1, is_whole=is_whole), lambda v: v <= limit)
+
+    assert found.ended in {Ended.BRACKETED, Ended.ALL_MET, Ended.NONE_MET}
+    assert len(levels) == len(set(levels))
+    assert min(levels) >= (1.0 if is_whole else 0.01)
+
+
 def test_levels_double_and_then_halve_the_gap() -> None:
     _, levels = search(USERS, lambda level: level <= 11)
 
@@ -72,7 +82,9 @@ def test_the_ends_of_the_range_are_answers_too(
     assert (found.ended, found.best, found.missed, found.is_certain) == (ended, best, missed, True)
 
 
-def tried(level: float, verdict: str, *, attainment: float = 0.95, is_valid: bool = True, more: bool = False) -> Tried:
+def tried(
+    level: float, verdict: str, *, attainment: float | None = 0.95, is_valid: bool = True, more: bool = False
+) -> Tried:
     return Tried(level=level, verdict=verdict, attainment=attainment, share=0.95, is_valid=is_valid, can_go_on=more)
 
 
@@ -97,6 +109,13 @@ def test_a_level_that_broke_a_guard_ends_the_search_without_an_answer() -> None:
 
     assert isinstance(found, Found)
     assert (found.ended, found.is_certain) == (Ended.SPOILED, False)
+
+
+def test_a_level_of_which_nothing_can_be_judged_is_no_miss() -> None:
+    found = next_level(USERS, [tried(1, MET), tried(2, UNDECIDED, attainment=None)])
+
+    assert isinstance(found, Found)
+    assert (found.ended, found.best, found.missed, found.is_certain) == (Ended.UNJUDGED, 1.0, None, False)
 
 
 def test_more_load_that_is_better_is_named_not_believed() -> None:

@@ -89,7 +89,6 @@ ramp: {from: 1, to: 3}
 burstiness: [1, 2]
 temperature: 1
 slo: office
-search: {slo: {ttft_s: 2, share: 1}, high: 8}
 """.replace("answers__csv", "answers.csv")
     w = load(written(tmp_path, text, answers__csv="in,out\n7,3\n8,9\n"))
 
@@ -102,8 +101,14 @@ search: {slo: {ttft_s: 2, share: 1}, high: 8}
     assert (w.rate, w.burstiness, w.temperature) == ((2.0,), (1.0, 2.0), 1.0)
     assert isinstance(w.temperature, float)
     assert w.slo == Slo(name="office", ttft_s=3.0, share=0.95)
-    assert w.search == Search(over="rate", slo=Slo(ttft_s=2.0, share=1.0), high=8.0)
     assert len(w.cells()) == 6
+
+
+def test_search_of_a_rate_has_levels_and_a_service_level_of_its_own(tmp_path: Path) -> None:
+    w = load(written(tmp_path, "kind: open\nslo: office\nsearch: {slo: {ttft_s: 2, share: 1}, high: 8}"))
+
+    assert w.search == Search(over="rate", slo=Slo(ttft_s=2.0, share=1.0), high=8.0)
+    assert [cell.slo for cell in w.cells()] == [w.search.slo]
 
 
 def test_lanes_and_swarm_cells_become_values(tmp_path: Path) -> None:
