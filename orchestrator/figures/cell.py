@@ -37,17 +37,13 @@ from orchestrator.figures.request import (
     user_tok_per_s,
 )
 from orchestrator.figures.scope import (
-    MAIN,
     OPEN_KINDS,
     Value,
     adjusted_values,
-    by_repeat,
     good_of,
-    of_phase,
-    part_of,
+    main_of,
+    main_spans,
     rate_over,
-    repeat_spans,
-    span_of,
     values_of,
 )
 from orchestrator.figures.server import ServerBeside, Speculation, server_beside, speculation
@@ -147,11 +143,7 @@ def cell_figures(cell: CellRecord, requests: Sequence[RequestRecord]) -> CellFig
 
     A foreign cell without requests gives figures that are all None; `figures.stated` has what its tool states.
     """
-    main = of_phase(requests)
-    spans = repeat_spans(cell, requests)
-    if cell.kind == "overload":
-        main = part_of(main, MAIN)
-        spans = {repeat: span for repeat, part in by_repeat(main).items() if (span := span_of(part)) is not None}
+    main, spans = main_of(cell, requests), main_spans(cell, requests)
     good = good_of(main)
     events = event_columns(good)
     tpot = values_of(good, tpot_ms)

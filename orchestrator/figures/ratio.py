@@ -65,16 +65,36 @@ def ratio(of: Moments | None, base: Moments | None) -> Ratio | None:
     change = of.mean_log - base.mean_log
     if of.var_log is None or base.var_log is None:
         return Ratio(value=math.exp(change), interval=None, p_value=None, n=of.n, n_base=base.n)
-    a, b = of.var_log / of.n, base.var_log / base.n
-    error = math.sqrt(a + b)
-    if error == 0:
-        interval, p_value = Interval(low=math.exp(change), high=math.exp(change)), 1.0 if change == 0 else 0.0
+    found = welch((of.var_log, of.n), (base.var_log, base.n))
+    half = found.half_width
+    interval = Interval(low=math.exp(change - half), high=math.exp(change + half))
+    if found.error == 0:
+        p_value = 1.0 if change == 0 else 0.0
     else:
-        df = (a + b) ** 2 / (a * a / (of.n - 1) + b * b / (base.n - 1))
-        half = t_quantile((1 + CONFIDENCE) / 2, df) * error
-        interval = Interval(low=math.exp(change - half), high=math.exp(change + half))
-        p_value = 2 * t_cdf(-abs(change) / error, df)
+        p_value = 2 * t_cdf(-abs(change) / found.error, found.df)
     return Ratio(value=math.exp(change), interval=interval, p_value=p_value, n=of.n, n_base=base.n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Welch:
+    """Of a difference of two means: its standard error, and the degrees of freedom by Welch and Satterthwaite."""
+
+    error: float
+    df: float
+
+    @property
+    def half_width(self) -> float:
+        """Of the two-sided 95 % interval."""
+        return t_quantile((1 + CONFIDENCE) / 2, self.df) * self.error if self.error else 0.0
+
+
+def welch(of: tuple[float, int], base: tuple[float, int]) -> Welch:
+    """From `(variance, n)` of each side, n >= 2. Two sides that do not vary at all have an error of 0."""
+    a, b = (variance / n for variance, n in (of, base))
+    if a + b == 0:
+        return Welch(error=0.0, df=math.inf)
+    df = (a + b) ** 2 / (a * a / (of[1] - 1) + b * b / (base[1] - 1))
+    return Welch(error=math.sqrt(a + b), df=df)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,12 @@ def part_of(requests: Iterable[RequestRecord], part: str) -> list[RequestRecord]
     return [r for r in requests if (r.lane or r.phase) == part]
 
 
+def main_of(cell: CellRecord, requests: Iterable[RequestRecord]) -> list[RequestRecord]:
+    """What a cell's figures are of: phase `main`, and of an overload only the overload itself."""
+    main = of_phase(requests)
+    return part_of(main, MAIN) if cell.kind == "overload" else main
+
+
 def good_of(requests: Iterable[RequestRecord]) -> list[RequestRecord]:
     return [r for r in requests if r.failure is None]
 
@@ -80,6 +86,18 @@ def repeat_spans(cell: CellRecord, requests: Sequence[RequestRecord]) -> Mapping
         return {i: (start, end) for i, (start, end) in enumerate(cell.spans_ns) if end > start}
     found = {repeat: span_of(part) for repeat, part in by_repeat(of_phase(requests)).items()}
     return {repeat: span for repeat, span in found.items() if span is not None}
+
+
+def main_spans(cell: CellRecord, requests: Sequence[RequestRecord]) -> Mapping[int, Window]:
+    """`repeat_spans` of what `main_of` gives.
+
+    Args:
+        requests: All of the cell, whatever their phase.
+    """
+    if cell.kind != "overload":
+        return repeat_spans(cell, requests)
+    parts = by_repeat(main_of(cell, requests))
+    return {repeat: span for repeat, part in parts.items() if (span := span_of(part)) is not None}
 
 
 def seconds(span: tuple[int, int]) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from orchestrator.records.record import CellRecord
 
-UNITS = ("_ms", "_s")
+UNITS = ("_ms", "_s", "_tok_per_s", "_tok")
 
 MEANINGS: Mapping[str, str] = {
     "vllm/ttft": "first chunk with choices (completions) or a token (chat; no reasoning_content) - before the POST",
