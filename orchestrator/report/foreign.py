@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.figures.cell import CellFigures
 from orchestrator.records.record import CellRecord, RunRecord
@@ -10,6 +10,9 @@ from orchestrator.report.text import DASH
 from orchestrator.values import Json
 
 MARK = "†"
+NOT_MEASURED = "not measured"
+MEASURED = "measured"
+Figure = Mapping[str, Json]
 RATES = ("output_tok_per_s", "total_decode_tok_per_s", "decode_tok_per_s")
 """What may stand under tok/s, the first that is told: several tools have a rate of decoding only."""
 
@@ -23,7 +26,8 @@ def tool_words(run: RunRecord) -> str:
 
 
 def output_tok_per_s(figures: CellFigures) -> float | None:
-    stated = _number(_first(figures.cell, RATES))
+    """One number; a range has none."""
+    stated = _number(find(figures.cell, *RATES))
     own = figures.output_tok_per_s
     return stated if stated is not None else own.mean if own is not None else None
 
@@ -31,11 +35,39 @@ def output_tok_per_s(figures: CellFigures) -> float | None:
 def latency_ms(figures: CellFigures, name: str, share: str) -> float | None:
     """A percentile of a latency; a tool that states means only shows its mean as p50, and the note says so."""
     own: float | None = getattr(getattr(figures, name), share)
-    stated = figures.cell.stated.get(name, {})
-    value = stated.get(share)
-    if value is None and own is None and share == "p50":
-        value = stated.get("mean")
-    return value if isinstance(value, int | float) else own
+    value = _at(find(figures.cell, name) or {}, share, has_own=own is not None)
+    return own if value is None else value
+
+
+def latency_words(figures: CellFigures, name: str, share: str, write: Callable[[float | None], str]) -> str:
+    """The same as it stands in a table: `12.9†`, `3.0-3.5†`, `not measured`; of our own point unmarked."""
+    stated = find(figures.cell, name) if share == "p50" else None
+    if stated is not None and latency_ms(figures, name, share) is None:
+        return words(stated, write)
+    return marked(write(latency_ms(figures, name, share)), figures.cell)
+
+
+def find(cell: CellRecord, *names: str) -> Figure | None:
+    """The first of these that is stated as measured: what was worked out or expected stands in no measured column."""
+    found = (cell.stated[n] for n in names if n in cell.stated)
+    return next((f for f in found if f.get("basis", MEASURED) == MEASURED), None)
+
+
+def words(stated: Figure | None, write: Callable[[float | None], str]) -> str:
+    """`28.0†`, `~22†`, `25-28†`, `not measured`; a dash for what is not stated."""
+    if stated is None:
+        return DASH
+    if stated.get("not_measured"):
+        return NOT_MEASURED
+    value, low, high = _number(stated), stated.get("low"), stated.get("high")
+    if value is not None:
+        return f"{'~' if stated.get('about') else ''}{write(value)}{MARK}"
+    ends = [write(end) for end in (low, high) if isinstance(end, int | float)]
+    return f"{'-'.join(ends)}{MARK}" if ends else DASH
+
+
+def stated_words(cell: CellRecord, names: Sequence[str], write: Callable[[float | None], str]) -> str:
+    return words(find(cell, *names), write)
 
 
 def good_words(figures: CellFigures) -> str:
@@ -63,10 +95,14 @@ def notes(cell: CellRecord) -> tuple[str, ...]:
     return (f"{MARK} by the tool's own definitions: {'; '.join(parts)}",) if parts else ()
 
 
-def _first(cell: CellRecord, names: tuple[str, ...]) -> Mapping[str, Json] | None:
-    return next((cell.stated[n] for n in names if n in cell.stated), None)
-
-
-def _number(stated: Mapping[str, Json] | None) -> float | None:
-    value = stated.get("value", stated.get("mean")) if stated else None
+def _at(stated: Figure, share: str, *, has_own: bool) -> float | None:
+    """A percentile; a single number or a mean stands for the median where there is nothing else."""
+    value = stated.get(share)
+    if value is None and not has_own and share == "p50":
+        return _number(stated)
     return value if isinstance(value, int | float) else None
+
+
+def _number(stated: Figure | None) -> float | None:
+    values = [stated.get(key) for key in ("value", "mean", "p50")] if stated else []
+    return next((v for v in values if isinstance(v, int | float) and not isinstance(v, bool)), None)

@@ -121,7 +121,7 @@ def first_token(line: SeriesLine) -> str:
     if line.top is None:
         return DASH
     figures = line.top.figures
-    text = foreign.marked(seconds(foreign.latency_ms(figures, "ttft_ms", "p50")), figures.cell)
+    text = foreign.latency_words(figures, "ttft_ms", "p50", seconds)
     return f"{text} at {figures.cell.concurrency}"
 
 

@@ -16,7 +16,7 @@ from orchestrator.report.text import DASH, number, plus_minus, seconds, share
 
 def latency(name: str, shown: str) -> Callable[[Line], str]:
     """In seconds; of another tool's point what it states, marked."""
-    return lambda line: foreign.marked(seconds(foreign.latency_ms(line.figures, name, shown)), line.cell)
+    return lambda line: foreign.latency_words(line.figures, name, shown, seconds)
 
 
 def own_seconds(of: Callable[[CellFigures], Percentiles | None], shown: str) -> Callable[[Line], str]:
@@ -32,10 +32,26 @@ def own_seconds(of: Callable[[CellFigures], Percentiles | None], shown: str) -> 
 def output_rate(point: PointRow) -> str:
     """`203.4 ±1.2` tok/s."""
     figures = point.figures
-    stated = foreign.output_tok_per_s(figures)
+    stated = foreign.find(figures.cell, *foreign.RATES)
+    if stated is not None:
+        return foreign.words(stated, number)
     if figures.cell.source or figures.output_tok_per_s is None:
-        return foreign.marked(number(stated), figures.cell)
+        return foreign.marked(number(foreign.output_tok_per_s(figures)), figures.cell)
     return plus_minus(figures.output_tok_per_s, 1)
+
+
+def per_user(line: Line) -> str:
+    own = line.figures.per_user_tok_per_s
+    return number(own) if own is not None else foreign.stated_words(line.cell, ("per_user_tok_per_s",), number)
+
+
+def cached(line: Line) -> str:
+    own = line.figures.cached_share
+    return share(own, 1) if own is not None else foreign.stated_words(line.cell, ("cached_share",), _percent)
+
+
+def _percent(value: float | None) -> str:
+    return share(value, 1)
 
 
 def output_value(point: PointRow) -> float | None:
@@ -87,13 +103,13 @@ RATE = Column(head="tok/s", short="tok/s", words=lambda line: output_rate(line.p
 PER_USER = Column(
     head="tok/s per user",
     short="per\nuser",
-    words=lambda line: number(line.figures.per_user_tok_per_s),
+    words=per_user,
     group="rate",
 )
 CACHED = Column(
     head="Cached",
     short="cached",
-    words=lambda line: share(line.figures.cached_share, 1),
+    words=cached,
     group="cache",
     is_optional=True,
 )
@@ -102,7 +118,7 @@ TTFT_P95 = Column(head="TTFT p95 (s)", short="TTFT s\np95", words=latency("ttft_
 TPOT = Column(
     head="TPOT p50 (ms)",
     short="TPOT\nms",
-    words=lambda line: foreign.marked(number(foreign.latency_ms(line.figures, "tpot_ms", "p50")), line.cell),
+    words=lambda line: foreign.latency_words(line.figures, "tpot_ms", "p50", number),
     group="decode",
 )
 E2E = Column(head="E2E p50 (s)", short="E2E s\np50", words=latency("e2e_ms", "p50"), group="decode")
