@@ -7,6 +7,7 @@ between the kernel and the stamp. It ends when its input does: it cannot outlive
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import threading
@@ -300,6 +301,17 @@ def _say_to(fd: int) -> Say:
     return say
 
 
+def allow_connections() -> None:
+    """As many open files as this process may have: most systems begin with 1024, an open loop may need more."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # macOS says "unlimited" and takes less
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def new_loop() -> asyncio.AbstractEventLoop:
     """A uvloop where there is one."""
     if sys.platform == "win32":
@@ -314,6 +326,7 @@ def main() -> int:
     line, rest = _read_line()
     if not line:
         return ORPHANED
+    allow_connections()
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_main(line, rest, _say_to(sys.stdout.fileno())))
     return 0

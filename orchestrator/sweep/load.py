@@ -25,11 +25,14 @@ from orchestrator.sweep.connections import AnyConnection, Connector
 from orchestrator.sweep.http1 import End, Endpoint, Exchange, Meter
 
 LAG_PERIOD_S = 0.02
+LAG_PERIOD_NS = round(LAG_PERIOD_S * 1e9)
 CONNECT_TIMEOUT_S = 10.0
 LEAD_NS = 50_000_000
 """An open lane's connection is taken so long before its request is due."""
 MAX_IDLE_NS = 3_000_000_000
 """Servers hang up on idle connections, uvicorn after 5 s: an older one may be closed under the request."""
+HANGUP_NS = 300_000_000
+"""News that a connection was closed before the request comes within a round trip; what ends later ended the request."""
 
 
 @dataclass(slots=True, eq=False)
@@ -212,17 +215,17 @@ class _LaneRunner:
         """All shots of a track; returns when it was free again."""
         past: list[Exchange] = []
         for shot in track.shots:
+            due_ns += shot.think_ns
+            if shot.think_ns and self._is_over(due_ns):
+                break
+            request = shot.request if shot.build is None else shot.build(past)
+            assert request is not None
             if shot.think_ns:
-                due_ns += shot.think_ns
-                if self._is_over(due_ns):
-                    break
-                await self._waits.until(due_ns)
+                held = await self._think(due_ns)
             if self._waits.is_cancelled:
                 break
             exchange = shot.exchange
             exchange.scheduled_ns = exchange.ready_ns = due_ns
-            request = shot.request if shot.build is None else shot.build(past)
-            assert request is not None
             await self._fire(request, exchange, held)
             held = None
             past.append(exchange)
@@ -230,6 +233,13 @@ class _LaneRunner:
         if held is not None:
             self._pool.give_back(held)
         return due_ns
+
+    async def _think(self, due_ns: int) -> AnyConnection | None:
+        """Wait; the connection of before may be too old by then, so there is one when the request is due."""
+        await self._waits.until(due_ns - LEAD_NS)
+        held = None if self._waits.is_cancelled else await self._pool.take()
+        await self._waits.until(due_ns)
+        return held
 
     async def _fire(self, request: bytes, exchange: Exchange, held: AnyConnection | None) -> None:
         if self._gate is not None:
@@ -252,9 +262,9 @@ class _LaneRunner:
     async def _send(self, request: bytes, exchange: Exchange, connection: AnyConnection | None) -> bool:
         """One sending, on a new connection without one; True when it is to be sent again.
 
-        llama-server promises to keep a connection and then closes it. A used connection that ends without a byte of an
-        answer has not taken the request (RFC 9112, 9.3.1): it goes out once more, on a new one and with new stamps;
-        `ready_ns` stays, so the delay is on the record as lateness.
+        llama-server promises to keep a connection and then closes it. A used connection that ends at once, without a
+        byte of an answer, has not taken the request (RFC 9112, 9.3.1): it goes out once more, on a new one and with new
+        stamps; `ready_ns` stays, so the delay is on the record as lateness.
         """
         if connection is None:
             connection = await self._pool.connect_for(exchange)
@@ -266,13 +276,21 @@ class _LaneRunner:
         is_used = self._pool.is_used(connection)
         await connection.start(request, exchange, timeout_s=self._timeout_s)
         self._pool.give_back(connection)
-        if not (is_used and exchange.end is End.CLOSED and not exchange.chunks and exchange.response is None):
+        if not (is_used and _is_hangup(exchange)):
             return False
         self._pool.note_hangup()
         return True
 
     def _is_over(self, due_ns: int) -> bool:
         return self._end_ns is not None and due_ns >= self._end_ns
+
+
+def _is_hangup(exchange: Exchange) -> bool:
+    """It ended at once, without a byte of an answer."""
+    is_answered = bool(exchange.chunks) or (exchange.response is not None and exchange.response.status != 0)
+    if exchange.end is not End.CLOSED or is_answered or exchange.sent_ns is None or exchange.end_ns is None:
+        return False
+    return exchange.end_ns - exchange.sent_ns < HANGUP_NS
 
 
 class _Pool:
@@ -467,7 +485,11 @@ def _resolve(future: asyncio.Future[None]) -> None:
 
 
 class _LagMeter:
-    """Wakes every `LAG_PERIOD_S` and notes how late it was."""
+    """Wakes every `LAG_PERIOD_S` and notes how late it was.
+
+    Of a stall that swallowed several wakes each is noted with its own lateness: noted once, the longest stalls would
+    weigh least in a percentile.
+    """
 
     def __init__(self) -> None:
         self.lags_ns: list[int] = []
@@ -476,7 +498,7 @@ class _LagMeter:
         self._due_ns = 0
 
     def start(self) -> None:
-        self._due_ns = monotonic_ns() + int(LAG_PERIOD_S * 1e9)
+        self._due_ns = monotonic_ns() + LAG_PERIOD_NS
         self._handle = self._loop.call_later(LAG_PERIOD_S, self._wake)
 
     def stop(self) -> None:
@@ -484,7 +506,7 @@ class _LagMeter:
             self._handle.cancel()
 
     def _wake(self) -> None:
-        self.lags_ns.append(max(0, monotonic_ns() - self._due_ns))
+        self.lags_ns += range(max(0, monotonic_ns() - self._due_ns), -1, -LAG_PERIOD_NS)
         self.start()
 
 

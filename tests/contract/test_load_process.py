@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from subprocess import PIPE
 
+import orjson
 import pytest
 
 from orchestrator.sweep.process import LoadFailed, LoadProcess
@@ -87,3 +92,19 @@ def test_ticking_on_is_not_stopping() -> None:
 
     assert said[-1] == CANCELLED
     assert any("progress" in message for message in said)
+
+
+def test_more_connections_than_files_may_be_open_at_first_are_no_failures() -> None:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (40, {most}))"
+    with MockServer(replace(FAST, ttft_s=0.5)) as server:
+        spec = spec_of(server, cell_of(replace(WORKLOAD, warmup=0, concurrency=(60,))))
+        script = f"{limit}; from orchestrator.sweep.child import main; raise SystemExit(main())"
+        with subprocess.Popen([sys.executable, "-c", script], stdin=PIPE, stdout=PIPE) as child:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            child.stdin.write(spec.to_line())
+            child.stdin.flush()
+            said = [orjson.loads(line) for line in child.stdout]
+
+    assert [m["request"]["failure"] for m in said if "request" in m] == [None] * 60
