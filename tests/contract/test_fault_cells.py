@@ -211,7 +211,6 @@ def a_queue_is_named_and_apart_from_the_prefill(case: FaultCase) -> None:
     assert beside.queue_ms is not None
     assert beside.queue_ms.max == pytest.approx(max((t.started_ns - t.received_ns) / 1e6 for t in truths))
     assert beside.ttft_ms.max == pytest.approx(max((t.first_ns - t.started_ns) / 1e6 for t in truths))
-    assert beside.queue_ms.max > 50, "the third waited for a whole prefill"
 
 
 def everyone_is_let_in(case: FaultCase) -> None:
