@@ -22,6 +22,7 @@ from orchestrator.values import Json, Secret, redact, redact_json, utc_now
 
 RUN_FILE = "run.json"
 EVENTS_FILE = "events.jsonl"
+TELEMETRY_FILE = "telemetry.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +59,28 @@ class StoredRun:
         """All cells that can be read, by workload and name; a corrupt one is left out (see `unreadable_cells`)."""
         return tuple(cell for _, cell in self._read_cells() if isinstance(cell, StoredCell))
 
+    def find_cell(self, cell: CellRecord) -> StoredCell | None:
+        """One cell with its requests; None when it cannot be read any more."""
+        try:
+            return _read_cell(self.directory / f"{cell_stem(cell)}.json")
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
     def events(self, kind: str) -> tuple[Mapping[str, Any], ...]:
         """All lines of events.jsonl of one kind, oldest first; a line that cannot be read is left out."""
+        return tuple(event for event in self._lines(EVENTS_FILE) if event.get("event") == kind)
+
+    def telemetry(self) -> tuple[Mapping[str, Any], ...]:
+        """All samples, in the order in which they were written; a line that cannot be read is left out."""
+        return tuple(self._lines(TELEMETRY_FILE))
+
+    def _lines(self, name: str) -> Iterator[Mapping[str, Any]]:
         try:
-            lines = (self.directory / EVENTS_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = (self.directory / name).read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
-            return ()
+            return
         found = (_json_or_none(line) for line in lines if line)
-        return tuple(event for event in found if isinstance(event, dict) and event.get("event") == kind)
+        yield from (line for line in found if isinstance(line, dict))
 
     def unreadable_cells(self) -> tuple[Unreadable, ...]:
         return tuple(cell for _, cell in self._read_cells() if isinstance(cell, Unreadable))
@@ -80,10 +95,7 @@ class StoredRun:
     def _read_cells(self) -> Iterator[tuple[Path, StoredCell | Unreadable]]:
         for path in sorted((self.directory / "sweeps").glob("*/*.json")):
             try:
-                cell = CellRecord.from_json(_read_json(path))
-                lines = path.with_suffix(".requests.jsonl").read_text().splitlines()
-                requests = tuple(_request(json.loads(line)) for line in lines if line)
-                yield path, StoredCell(cell=cell, requests=requests)
+                yield path, _read_cell(path)
             except (OSError, ValueError, TypeError, KeyError) as exc:
                 yield path, Unreadable(path=path, reason=str(exc))
 
@@ -120,11 +132,8 @@ class RunWriter:
 
     def find_cell(self, workload: str, cell_id: str) -> StoredCell | None:
         """A cell that an earlier attempt finished, None when there is none that can be read."""
-        path = self.directory / "sweeps" / _safe(workload) / f"{_safe(cell_id)}.json"
         try:
-            cell = CellRecord.from_json(_read_json(path))
-            lines = path.with_suffix(".requests.jsonl").read_text().splitlines()
-            return StoredCell(cell=cell, requests=tuple(_request(json.loads(line)) for line in lines if line))
+            return _read_cell(self.directory / "sweeps" / _safe(workload) / f"{_safe(cell_id)}.json")
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -274,6 +283,12 @@ def _open_run(path: Path) -> StoredRun:
 
 def _host_names(run: RunRecord) -> list[str]:
     return sorted(str(h.get("name")) for h in run.hosts)
+
+
+def _read_cell(path: Path) -> StoredCell:
+    cell = CellRecord.from_json(_read_json(path))
+    lines = path.with_suffix(".requests.jsonl").read_text().splitlines()
+    return StoredCell(cell=cell, requests=tuple(_request(json.loads(line)) for line in lines if line))
 
 
 def _request(raw: Mapping[str, Any]) -> RequestRecord:

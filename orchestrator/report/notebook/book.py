@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.records.record import CellRecord
+from orchestrator.report.raw import RawRecords
 from orchestrator.report.series import Series, series_of
 from orchestrator.report.tables import RunRow
 from orchestrator.values import Json
@@ -22,12 +24,13 @@ class DatedNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
-    """All that the sections read: rows of records, nothing else.
+    """All that the sections read: rows of records, and the raw ones behind them.
 
     Attributes:
         rows: One a run, newest last.
         record_links: Where each run's record lies as seen from the page, by run id; empty: nowhere to go.
         is_live: A sweep is going on: the page reloads itself.
+        raw: Where pictures of single requests are read from.
     """
 
     rows: tuple[RunRow, ...]
@@ -35,6 +38,7 @@ class Book:
     warnings: tuple[str, ...] = ()
     record_links: Mapping[str, str] = field(default_factory=dict)
     is_live: bool = False
+    raw: RawRecords = field(default_factory=RawRecords)
 
     @property
     def series(self) -> tuple[Series, ...]:
@@ -85,6 +89,11 @@ def anchor(text: str) -> str:
 
 def run_anchor(row: RunRow) -> str:
     return f"run-{anchor(row.run.id)}"
+
+
+def cell_anchor(row: RunRow, cell: CellRecord) -> str:
+    """Where a cell's line stands in the details of its run."""
+    return f"{run_anchor(row)}--{anchor(cell.workload)}-{anchor(cell.id)}"
 
 
 def newest(rows: Sequence[RunRow]) -> str | None:
