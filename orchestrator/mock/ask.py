@@ -126,6 +126,9 @@ def _chat_prompt(raw: Mapping[str, Any], settings: MockSettings) -> tuple[str, .
         raise Refused(400, "messages is missing or empty")
     tail = [f"<tail{i}>" for i in range(settings.template_tail_tok)]
     words: list[str] = [f"<head{i}>" for i in range(settings.template_head_tok)]
+    # SGLang alone leaves the tools out of the prompt where the model may not call them.
+    if settings.flavour is not Flavour.SGLANG or raw.get("tool_choice") != "none":
+        words += [word for tool in raw.get("tools") or () for word in _tool_words(tool)]
     for message in messages:
         content = message.get("content") if isinstance(message, dict) else None
         parts = content if isinstance(content, list) else [{"text": content or ""}]
@@ -133,6 +136,11 @@ def _chat_prompt(raw: Mapping[str, Any], settings: MockSettings) -> tuple[str, .
             words += tail
         words.extend(word for part in parts for word in str(part.get("text", "")).split())
     return tuple(words + tail)
+
+
+def _tool_words(tool: Mapping[str, Any]) -> list[str]:
+    function = tool.get("function") or {}
+    return [str(function.get("name")), *str(function.get("description", "")).split()]
 
 
 def _tool_name(raw: Mapping[str, Any], settings: MockSettings) -> str | None:

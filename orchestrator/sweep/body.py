@@ -26,7 +26,8 @@ class BodyShape:
         length_fields: Sent only when the output length is fixed (`ignore_eos`); see `OUTPUT_TOK`.
         stream_fields: What this server accepts for exact token counts, `stream_options` merged into ours.
         thinking: True or False is said to the chat template (`enable_thinking`); None: nothing is said.
-        tools: So many tool definitions stand in the prompt; the model is told not to call them (`tool_choice: none`).
+        tools: So many tool definitions stand in the prompt.
+        tool_choice: `none`: the model is told not to call them. `auto` where a server would leave them out then.
         priority: The engine's scheduling priority; None: not sent.
         extra: The workload's own fields; they win.
     """
@@ -37,6 +38,7 @@ class BodyShape:
     ignore_eos: bool = True
     thinking: bool | None = None
     tools: int = 0
+    tool_choice: str = "none"
     priority: int | None = None
     length_fields: Mapping[str, Json] = field(default_factory=dict)
     stream_fields: Mapping[str, Json] = field(default_factory=dict)
@@ -69,7 +71,7 @@ def prompt_fields(shape: BodyShape) -> dict[str, Json]:
     if shape.endpoint == "chat" and shape.thinking is not None:
         fields["chat_template_kwargs"] = {"enable_thinking": shape.thinking}
     if shape.endpoint == "chat" and shape.tools:
-        fields |= {"tools": [tool(i) for i in range(shape.tools)], "tool_choice": "none"}
+        fields |= {"tools": [tool(i) for i in range(shape.tools)], "tool_choice": shape.tool_choice}
     return fields
 
 

@@ -22,6 +22,9 @@ __all__ = ["TOK_PER_WORD", "WORDS_IN_NONCE", "Counter", "Fresh", "Part", "Prompt
 
 WORDS_IN_NONCE = 6
 NONCE_TRIES = 60
+ASKED_NONCES = 64
+"""So many nonces are asked for one by one; then the lengths of their words are, which two hundred questions tell."""
+CHECK_EVERY = 32
 SAMPLE = 15
 HEAD_WORDS = 12
 BEFORE = "So far."
@@ -98,6 +101,9 @@ class PromptBook:
         self._questions: dict[tuple[int, bool], tuple[_Fit, ...]] = {}
         self._answers: dict[tuple[int, int], Part] = {}
         self._before_tok: int | None = None
+        self._words = _NonceWords(counter.count)
+        self._proven: dict[_Fit, str] = {}
+        self._drawn = 0
         self._turn_overhead: tuple[int | None] | None = None
 
     @property
@@ -307,14 +313,51 @@ class PromptBook:
         nearest, off_by = draw_nonce(self._rng, first), None
         if fit.head_tok is None:
             return nearest
+        self._drawn += 1
+        if (like := self._like_proven(fit, first)) is not None:
+            if self._drawn % CHECK_EVERY or counted(count, f"{like} {fit.head}") == fit.head_tok:
+                return like
+            self._words.is_additive = False
         for _ in range(NONCE_TRIES):
             nonce = draw_nonce(self._rng, first)
             off = abs(counted(count, f"{nonce} {fit.head}") - fit.head_tok)
             if off_by is None or off < off_by:
                 nearest, off_by = nonce, off
             if off == 0:
+                self._proven[fit] = nonce
                 break
         return nearest
+
+    def _like_proven(self, fit: _Fit, first: str | None) -> str | None:
+        """One whose words are together as long as those of a nonce that was counted with this fit."""
+        proven = self._proven.get(fit)
+        if proven is None or self._drawn <= ASKED_NONCES or not self._words.is_additive:
+            return None
+        goal_tok = self._words.tok(proven)
+        tries = (draw_nonce(self._rng, first) for _ in range(NONCE_TRIES))
+        return next((nonce for nonce in tries if self._words.tok(nonce) == goal_tok), None)
+
+
+class _NonceWords:
+    """How long nonces are, by their words: each is asked for once where it stands first, and once behind others.
+
+    `is_additive`: words are as long together as one by one. True until a nonce has shown that they are not.
+    """
+
+    def __init__(self, count: Count) -> None:
+        self.is_additive = True
+        self._count = count
+        self._tok: dict[str, int] = {}
+
+    def tok(self, nonce: str) -> int:
+        """In tokens, and the same constant on top for each."""
+        first, *others = nonce.split(" ")
+        return self._of(f"{first} {BEFORE}") + sum(self._of(f"{BEFORE} {word}") for word in others)
+
+    def _of(self, text: str) -> int:
+        if text not in self._tok:
+            self._tok[text] = counted(self._count, text)
+        return self._tok[text]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from orchestrator.sweep.body import BodyShape, prompt_fields
-from orchestrator.sweep.counting import token_counter
+from orchestrator.sweep.counting import TOOL_FIELDS, token_counter, tool_choice
 from orchestrator.sweep.outcome import CellOutcome, Heard, Lap, cell_outcome
 from orchestrator.sweep.process import LoadFailed, LoadProcess
 from orchestrator.sweep.prompts import PromptBook
@@ -34,6 +34,8 @@ __all__ = [
     "run_cell",
 ]
 
+TOOLS_OFFERED = "the server shows the model its tools only if it may call them: `tool_choice` is auto"
+TOOLS_UNSEEN = "the tools are in no prompt as far as the server's count tells"
 SETTLE_S = 1.5
 SETTLE_POLL_S = 0.05
 AUDIT_EVERY = 8
@@ -55,10 +57,12 @@ class FitCancelled(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A server that was asked how it counts."""
+    """A server that was asked how it counts. `tool_choice`, `note`: how tools come into its prompts, where wanted."""
 
     control: HttpTarget
     book: PromptBook
+    tool_choice: str = "none"
+    note: str = ""
 
 
 class CellRunner:
@@ -141,20 +145,33 @@ class CellRunner:
         asked = self._ask(target, cell)
         if target.template_overhead_tok is None:
             target = replace(target, template_overhead_tok=asked.book.overhead_tok)
-        return target, script_of(cell, asked.book, target, repeat)
+        target = replace(target, tool_choice=asked.tool_choice)
+        script = script_of(cell, asked.book, target, repeat)
+        return target, replace(script, notes=(*script.notes, asked.note)) if asked.note else script
 
     def _ask(self, target: LoadTarget, cell: Cell) -> _Asked:
         w = cell.workload
-        shape = BodyShape(**body_of(cell, target))  # type: ignore[arg-type]
-        fields: Mapping[str, Json] = {**prompt_fields(shape), **_of_template(w.extra_body)}
+        shape = BodyShape(**body_of(cell, target, tool_choice="none"))  # type: ignore[arg-type]
+        fields: dict[str, Json] = {**prompt_fields(shape), **_of_template(w.extra_body)}
         key = digest([target.base_url, target.model, w.endpoint, w.seed, dict(fields)])
         if key not in self._asked:
             control = HttpTarget(target.base_url, target.model, Claims(engine="endpoint"), api_key=target.api_key)
-            self._asked[key] = _Asked(control=control, book=self._book or self._new_book(control, w, fields))
+            self._asked[key] = self._book_of(control, w, fields)
         return self._asked[key]
 
+    def _book_of(self, control: HttpTarget, w: Workload, fields: dict[str, Json]) -> _Asked:
+        if self._book is not None:
+            return _Asked(control=control, book=self._book)
+        if not w.tools or w.endpoint != "chat" or fields.keys() & w.extra_body.keys() & TOOL_FIELDS:
+            return _Asked(control=control, book=self._new_book(control, w, fields))
+        choice = tool_choice(control, fields)
+        fields["tool_choice"] = choice or "none"
+        note = "" if choice == "none" else TOOLS_OFFERED if choice else TOOLS_UNSEEN
+        book = self._new_book(control, w, fields)
+        return _Asked(control=control, book=book, tool_choice=choice or "none", note=note)
+
     def _new_book(self, control: HttpTarget, w: Workload, fields: Mapping[str, Json]) -> PromptBook:
-        counter = token_counter(control, endpoint=w.endpoint, fields=fields)
+        counter = token_counter(control, endpoint=w.endpoint, fields=fields, timeout_s=w.request_timeout_s)
         return PromptBook(replace(counter, count=self._stoppable(counter.count)), seed=w.seed, rng=self._rng)
 
     def _stoppable(self, count: Callable[[str], int | None]) -> Callable[[str], int | None]:
@@ -223,4 +240,5 @@ def load_spec(target: LoadTarget, cell: Cell, script: Script, *, repeat: int = 0
 
 def _of_template(extra: Mapping[str, Json]) -> dict[str, Json]:
     """The workload's own fields that change the prompt."""
-    return {k: v for k, v in extra.items() if k in {"chat_template_kwargs", "tools", "reasoning_effort"}}
+    names = TOOL_FIELDS | {"chat_template_kwargs", "reasoning_effort"}
+    return {k: v for k, v in extra.items() if k in names}

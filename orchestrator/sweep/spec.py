@@ -39,6 +39,7 @@ class LoadTarget:
         metrics: The engine's metric names by ours (`deploy` traits).
         is_speculative: It drafts tokens: an event may carry several. None: nobody knows.
         accepts_priority: It takes a request's `priority`.
+        tool_choice: With which word tools stand in this server's prompts (`sweep.body.BodyShape`).
     """
 
     base_url: str
@@ -59,6 +60,7 @@ class LoadTarget:
     metrics: Mapping[str, str] = field(default_factory=dict)
     is_speculative: bool | None = None
     accepts_priority: bool = False
+    tool_choice: str = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -571,3 +571,31 @@ def test_answers_are_the_mocks_own_count() -> None:
         assert sum(r.output_tok or 0 for r in outcome.requests) == truth.output
         assert sum(r.prompt_tok or 0 for r in outcome.requests) == truth.prompt
         assert len(outcome.requests) == truth.requests
+
+
+CHOICES = (("vllm", "none"), ("llamacpp", "none"), ("sglang", "auto"))
+
+
+@pytest.mark.parametrize(("flavour", "choice"), CHOICES)
+def test_tools_stand_in_the_prompt_of_every_engine(flavour: str, choice: str) -> None:
+    workload = replace(WORKLOAD, tools=3, prompt_tokens=(fixed(96),))
+    settings = replace(FAST, flavour=Flavour(flavour), calls_tools=False)
+    with MockServer(settings) as server, CellRunner() as runner:
+        target, script = runner.script(target_of(server), cell_of(workload), 0)
+        lap = runner(target_of(server), cell_of(workload))
+
+    assert target.template_overhead_tok == settings.template_head_tok + settings.template_tail_tok + 3 * 10
+    assert {lane.body["tool_choice"] for phase in script.phases for lane in phase.lanes} == {choice}
+    assert only({(r.prompt_tok, r.failure) for r in lap.requests}) == (96, None)
+    assert len(lap.record["notes"]) == (choice != "none")  # type: ignore[arg-type]
+
+
+def test_a_reused_prompt_is_caught_at_the_completions_endpoint_too() -> None:
+    cell = cell_of(replace(WORKLOAD, warmup=0, endpoint="completions"))
+    with MockServer(FAST) as server:
+        with CellRunner() as runner:
+            target, _ = runner.script(target_of(server), cell, 0)
+        outcome = run_cell(target, cell, book=PromptBook(UNCOUNTED, seed=1, rng=Stuck()))
+
+    assert [g["name"] for g in outcome.record.guards] == ["cached_tokens"]
+    assert only({r.expected_cached_tok for r in outcome.requests}) == 0

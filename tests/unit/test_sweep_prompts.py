@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from orchestrator.errors import InputError, TargetError
 from orchestrator.sweep.passages import NONCE_WORDS, corpus
-from orchestrator.sweep.prompts import Counter, Fresh, PromptBook, draw_nonce, fit_passage
+from orchestrator.sweep.prompts import CHECK_EVERY, Counter, Fresh, PromptBook, draw_nonce, fit_passage
 
 TEMPLATE_TOK = 9
 
@@ -52,6 +53,35 @@ def test_every_prompt_has_exactly_the_tokens_asked_for(count: Callable[[str], in
     prompts = prompts_of(count, prompt_tok)
 
     assert {count(text_of(p)) for p in prompts} == {prompt_tok}
+
+
+def words_that_stick(text: str) -> int:
+    """No sum of its words: two neighbours that begin alike are one token less."""
+    words = text.split()
+    return words_and_marks(text) - sum(a[0] == b[0] for a, b in pairwise(words))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_thousands_of_prompts_are_exact_without_a_question_for_each(count: Callable[[str], int]) -> None:
+    asked: list[str] = []
+
+    def ask(text: str) -> int:
+        asked.append(text)
+        return count(text)
+
+    prompts = prompts_of(ask, 128, n=4000)
+
+    assert {count(text_of(p)) for p in prompts} == {128}
+    assert len({p.nonce for p in prompts}) == 4000
+    assert len(asked) < 1000
+
+
+def test_words_that_are_no_sum_are_asked_for_again() -> None:
+    prompts = prompts_of(words_that_stick, 128, n=500)
+
+    off = [p for p in prompts if words_that_stick(text_of(p)) != 128]
+    assert len(off) <= CHECK_EVERY * 3
+    assert {words_that_stick(text_of(p)) for p in prompts[-300:]} == {128}
 
 
 @settings(max_examples=60, deadline=None)

@@ -96,6 +96,7 @@ def body_of(cell: Cell, target: LoadTarget, **changes: Json) -> Mapping[str, Jso
         "ignore_eos": w.ignore_eos,
         "thinking": w.thinking,
         "tools": w.tools,
+        "tool_choice": target.tool_choice,
         "length_fields": dict(target.length_fields),
         "stream_fields": dict(target.stream_fields),
         "extra": dict(w.extra_body),
