@@ -151,7 +151,7 @@ class CellLoad:
                         track=track.number,
                         turn=turn,
                     )
-                    self._say({"request": request_record(answer, self._expected(job))})
+                    self._say({"request": self._without_key(request_record(answer, self._expected(job)))})
                     self._index += 1
         span = outcome.span_ns
         lags = outcome.lags_ns
@@ -171,6 +171,13 @@ class CellLoad:
                 }
             }
         )
+
+    def _without_key(self, record: RequestRecord) -> RequestRecord:
+        """A proxy's error page may show the headers that it got."""
+        key = self._spec.api_key
+        if key is None or not key.value or record.error is None or key.value not in record.error:
+            return record
+        return replace(record, error=record.error.replace(key.value, "<api key>"))
 
     def _expected(self, job: Job) -> Expected:
         return Expected(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic_ns
+from typing import Any
 
 import pytest
 
+from orchestrator.sweep.child import CellLoad
 from orchestrator.sweep.connections import BACKENDS
 from orchestrator.sweep.http1 import End, Endpoint, Exchange, endpoint_of, post_bytes
 from orchestrator.sweep.load import HANGUP_NS, MAX_IDLE_NS, LaneRun, Load, Shot, TrackRun
+from orchestrator.sweep.spec import Job, Lane, LoadSpec, Message, Phase, Track
+from orchestrator.values import Secret
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 14\r\n\r\ndata: [DONE]\n\n"
 S = 1_000_000_000
@@ -107,3 +111,29 @@ def test_a_turn_that_needs_an_answer_is_put_together_while_its_user_thinks() -> 
         assert built[0] < outcome.exchanges[1].scheduled_ns
 
     asyncio.run(on_server(well, work))
+
+
+def test_a_server_that_repeats_the_key_brings_it_into_no_record() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 401 No\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(head) + head)
+        writer.close()
+
+    async def work() -> list[dict[str, Any]]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        async with server:
+            job = Job(messages=(Message(parts=("hello",)),), output_tok=1)
+            lane = Lane(tracks=(Track(jobs=(job,)),), users=1, body={"endpoint": "chat", "model": "m"})
+            spec = LoadSpec(
+                base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1",
+                api_key=Secret("KEY", "s3cret-value"),
+                phases=(Phase(lanes=(lane,)),),
+            )
+            said: list[dict[str, Any]] = []
+            await CellLoad(spec, said.append).run()
+        return said
+
+    (record,) = [m["request"] for m in asyncio.run(work()) if "request" in m]
+
+    assert record.http_status == 401
+    assert "Authorization: Bearer <api key>" in record.error
