@@ -72,7 +72,11 @@ def prefill_by_server(good: Sequence[RequestRecord]) -> PrefillSpeed | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColdPrompt(Plain):
-    """What a slope needs of a cell whose prompts were all computed in full."""
+    """What a slope needs of a cell whose prompts were all computed in full but for the template's head.
+
+    Attributes:
+        prompt_tok: Median of the tokens that were computed.
+    """
 
     prompt_tok: float
     ttft_ms: float
@@ -80,11 +84,17 @@ class ColdPrompt(Plain):
 
 def cold_prompt(good: Sequence[RequestRecord], ttft_p50_ms: float | None) -> ColdPrompt | None:
     """None when a prompt's length is unknown, or when some of it was cached or may have been."""
-    lengths = [r.prompt_tok for r in good if r.prompt_tok is not None and uncached_tok(r) == r.prompt_tok]
+    lengths = [tok for r in good if (tok := uncached_tok(r)) is not None and _is_cold(r, tok)]
     if not good or len(lengths) < len(good) or ttft_p50_ms is None:
         return None
     median = percentile(lengths, 0.5)
     return None if median is None else ColdPrompt(prompt_tok=median, ttft_ms=ttft_p50_ms)
+
+
+def _is_cold(request: RequestRecord, computed_tok: int) -> bool:
+    """The cache gave at most what it gives every fresh prompt: the template before its first word."""
+    expected_tok = 0 if request.nonce is None or request.shared_tok else request.expected_cached_tok or 0
+    return request.prompt_tok is not None and request.prompt_tok - computed_tok <= expected_tok
 
 
 def slope(shorter: ColdPrompt, longer: ColdPrompt) -> float | None:

@@ -84,6 +84,18 @@ def test_the_slope_between_two_cold_lengths_cancels_what_is_constant() -> None:
     assert {f.method for f in found if f} == {"slope: 1000 to 3000 tokens at 1"}
 
 
+def test_the_templates_head_in_the_cache_makes_no_prompt_warm() -> None:
+    # 32 tokens of template before the nonce, which the cache gives every prompt; 50 ms, and 1 ms a computed token.
+    head = {"cached_tok": 32, "expected_cached_tok": 32, "nonce": "n"}
+    short, long = cold(1000, 1018, **head), cold(3000, 3018, **head)
+
+    found = prefill_speed(short, [short, long])
+
+    assert found is not None
+    assert (found.tok_per_s, found.method) == (pytest.approx(1000.0), "slope: 968 to 2968 tokens at 1")
+    assert cold(3000, 3050, cached_tok=512, expected_cached_tok=512, shared_tok=520, nonce="n").cold is None
+
+
 def test_the_slope_is_taken_of_one_user_where_there_is_one() -> None:
     series = [cold(1000, 4000, 8), cold(3000, 12_000, 8), cold(1000, 1050), cold(3000, 3050)]
 
