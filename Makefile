@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check unit test cover demo lab lab-down bench readme build test-vllm clean
+.PHONY: help setup check unit test cover demo lab lab-down bench samples readme build test-vllm clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,10 @@ lab-down:  ## stop the lab, leave nothing behind
 
 bench: setup  ## error and cost beside vLLM bench, llama-benchy, GuideLLM, AIPerf (10 min; BENCH="--quick")
 	$(BIN)/python tools/bench.py $(BENCH)
+
+samples: setup  ## the figures of four field reports as foreign records, in results/samples
+	rm -rf results/samples/*-transcript-*
+	$(BIN)/gate0 import samples/reports/*.yaml --results results/samples
 
 readme: setup  ## write the README's generated tables
 	$(BIN)/python tools/readme.py

@@ -29,8 +29,8 @@ class Stated(Plain):
 
     @property
     def value(self) -> float | None:
-        """What stands in a table's column: the median where there is one, else the mean."""
-        return self.values.get("p50", self.values.get("mean"))
+        """What stands in a table's column: the median where there is one, else the mean, else the one number."""
+        return next((self.values[key] for key in ("p50", "mean", "value") if key in self.values), None)
 
 
 def stated(cell: CellRecord, name: str) -> Stated | None:

@@ -199,8 +199,12 @@ class CellRecord(_Plain):
         vantage: Where the load ran from: `local`, `lan`, `tailnet`, `tunnel`; of a foreign record `unknown`.
         source: Of a foreign record: `{"tool", "extra"}`, extra being what of its point we have no word for; else empty.
         stated: Of a foreign record: figures that its tool gives without raw data, by our name: `{"mean", "p50", …,
-            "unit", "definition"}`, a single number as "value"; they are shown with their definition and never mixed
-            with ours.
+            "unit", "definition"}`, a single number as "value", a range as "low" and "high" (or one of them); they are
+            shown with their definition and never mixed with ours. Of a transcript also "place" (where in the report),
+            "printed" (`{"mean": "1.37", "unit": "s"}` where the number alone does not say it), "about", "basis"
+            (`derived`, `projected`), "against" (what a ratio is to), "of", "note", "also" (a list of further such
+            mappings: other values that the report gives for the same figure; "rounded" where it is the same one with
+            fewer digits), and "not_measured": true in place of numbers.
         client: The load generator's own error: `{"cpu_s", "wall_s", "tokens", "loop_lag_ms_p99", …}`.
         definitions: Tags of what the stamps mean, so that others' figures are never mixed in.
     """
@@ -295,7 +299,10 @@ class RunRecord(_Plain):
         stages: StageRecord mappings, in order.
         duration_s: Wall time as measured over all attempts, never derived.
         source: Of a foreign record: `{"tool", "title", "version", "form", "file", "digest", "note", "extra"}`; empty:
-            measured by this program.
+            measured by this program. Of a transcript also "report" (name, date, contradictions, `stated` figures of
+            the report as a whole), "gate" (`{"word", "verdict", "place"}`: what the report's own check said), "told"
+            (settings), "measured", "remark", and "stated": figures of the configuration that belong to no one cell.
+            Its `hosts` carry "kind", "told" and "stated" instead of facts.
         client_error: `gate0 calibrate`'s figures for the machine the load came from, `{}` when it was never calibrated.
     """
 

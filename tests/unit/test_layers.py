@@ -49,6 +49,7 @@ BESIDE = {
 ROOMS = {
     "orchestrator.figures": BASE | {"orchestrator.records", "orchestrator.figures"},
     "orchestrator.report": BASE | {"orchestrator.records", "orchestrator.figures", "orchestrator.report"},
+    "orchestrator.records.exchange.transcript": BASE | {"orchestrator.records", "orchestrator.profile"},
     "orchestrator.records.exchange": BASE | {"orchestrator.records", "orchestrator.figures"},
     "orchestrator.records": BASE | {"orchestrator.records"},
     "orchestrator.wire": BASE | {"orchestrator.wire"},

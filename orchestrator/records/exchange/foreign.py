@@ -36,6 +36,9 @@ class Foreign:
         version: Of the tool; None when the file does not tell (vLLM's never does).
         created_at: UTC ISO-8601, as far as the file tells; else empty.
         extra: What of the file's head we have no word for.
+        slug: Stands in the run's id; empty: the model does.
+        note: What is known of every file of this form.
+        run: Further fields of RunRecord that the file tells. source: further words of its `source`.
     """
 
     tool: str
@@ -50,6 +53,10 @@ class Foreign:
     base_url: str | None = None
     created_at: str = ""
     extra: Mapping[str, Json] = field(default_factory=dict)
+    slug: str = ""
+    note: str = ""
+    run: Mapping[str, Any] = field(default_factory=dict)
+    source: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -73,13 +80,13 @@ def make_point(
     """A point whose load is told by sizes and users; sizes are rounded means, 0 where the file tells none.
 
     Args:
-        changes: Further fields of the cell.
+        changes: Further fields of the cell; without a `workload` it stands under the tool's name.
     """
     load: dict[str, Json] = {"kind": kind, "c": concurrency, "p": round(prompt_tok or 0), "o": round(output_tok or 0)}
-    more = {k: v for k, v in changes.items() if k in ("rate_rps", "depth_tok", "variant")}
+    more = {k: v for k, v in changes.items() if k in ("rate_rps", "depth_tok", "variant", "prefix_tok")}
     cell = CellRecord(
         id="",
-        workload=tool,
+        workload=changes.pop("workload", tool),
         kind=kind,
         concurrency=concurrency,
         prompt_tok=round(prompt_tok or 0),
@@ -97,15 +104,19 @@ def make_point(
     return Point(cell=cell, requests=tuple(requests))
 
 
-def named(points: Sequence[Point], *, workload: str) -> tuple[Point, ...]:
-    """The points with ids that are unique in the workload (`closed-p1024-o128-c8`, a second one `…-2`)."""
-    seen: dict[str, int] = {}
+def named(points: Sequence[Point], *, workload: str | None = None) -> tuple[Point, ...]:
+    """The points with ids that are unique in the workload (`closed-p1024-o128-c8`, a second one `…-2`).
+
+    Args:
+        workload: The one that all stand under; None: each under its own.
+    """
+    seen: dict[tuple[str, str], int] = {}
     done = []
     for point in points:
-        base = _cell_id(point.cell)
-        seen[base] = seen.get(base, 0) + 1
-        name = base if seen[base] == 1 else f"{base}-{seen[base]}"
-        done.append(replace(point, cell=replace(point.cell, id=name, workload=workload)))
+        under, base = workload or point.cell.workload, _cell_id(point.cell)
+        seen[under, base] = count = seen.get((under, base), 0) + 1
+        name = base if count == 1 else f"{base}-{count}"
+        done.append(replace(point, cell=replace(point.cell, id=name, workload=under)))
     return tuple(done)
 
 

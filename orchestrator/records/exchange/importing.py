@@ -1,4 +1,4 @@
-"""Files of other tools, read whole and then written as one run of ours, marked as foreign.
+"""Files of other tools, read whole and then written as one run of ours, marked as foreign; of a transcript, as several.
 
 A foreign run has the status `imported` and no gates: nothing of ours ran. Its directory holds what every run's does,
 and the files themselves under `foreign/`, with their secrets as `***`; run.json is written last, so that a directory
@@ -19,8 +19,9 @@ from orchestrator import __version__
 from orchestrator.errors import InputError
 from orchestrator.records.exchange.foreign import Foreign, Point, named
 from orchestrator.records.exchange.parts import kept, parts_of
-from orchestrator.records.exchange.recognise import FORMS, Form, recognise
+from orchestrator.records.exchange.recognise import FORMS, recognise
 from orchestrator.records.exchange.secrets import secrets_in
+from orchestrator.records.exchange.transcript.reading import FORMAT, is_transcript, read_transcript
 from orchestrator.records.record import RunRecord, RunStatus
 from orchestrator.records.store import Store, StoredRun
 from orchestrator.values import utc_now
@@ -28,20 +29,43 @@ from orchestrator.values import utc_now
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignFile:
-    """One file as read. `digest`: of its bytes."""
+    """One file as read, or one run of a transcript, which holds several.
+
+    Attributes:
+        digest: Of its bytes; of a transcript's run, of the bytes and the run's name.
+        is_detail: It holds requests only; its tool's summary says the rest.
+        is_alone: It is a run by itself, whatever other files there are.
+    """
 
     name: str
     text: str
     digest: str
-    form: Form
     content: Foreign
+    is_detail: bool = False
+    is_alone: bool = False
+
+
+def read_files(paths: Sequence[Path]) -> tuple[tuple[ForeignFile, ...], ...]:
+    """The files of each run to be written: all results together are one, each run of a transcript is one.
+
+    Raises:
+        InputError: As `read_file`.
+    """
+    read = [file for path in paths for file in _read(path)]
+    together = tuple(file for file in read if not file.is_alone)
+    return (*((together,) if together else ()), *((file,) for file in read if file.is_alone))
 
 
 def read_file(path: Path) -> ForeignFile:
-    """
+    """A file of one run; of a transcript its first.
+
     Raises:
         InputError: It cannot be read, is no result that we know, or breaks its own form; says which, and where.
     """
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[ForeignFile, ...]:
     try:
         raw = path.read_bytes()
         text = raw.decode("utf-8")
@@ -49,12 +73,22 @@ def read_file(path: Path) -> ForeignFile:
         raise InputError(f"cannot read {path}: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise InputError(f"{path} is no text: byte {exc.start} is not UTF-8") from exc
+    if is_transcript(text):
+        return tuple(_transcribed(path.name, text, raw, run) for run in read_transcript(text, str(path)))
+    return (_result(path, text, raw),)
+
+
+def _transcribed(name: str, text: str, raw: bytes, run: Foreign) -> ForeignFile:
+    return ForeignFile(name=name, text=text, digest=_hex(raw + run.slug.encode()), content=run, is_alone=True)
+
+
+def _result(path: Path, text: str, raw: bytes) -> ForeignFile:
     try:
         found = recognise(text)
     except ValueError as exc:
         raise InputError(f"{path} is broken JSON: {exc}", hint="was it cut off while it was written?") from exc
     if found is None:
-        known = ", ".join(dict.fromkeys(f.name for f in FORMS))
+        known = ", ".join(dict.fromkeys((*(f.name for f in FORMS), FORMAT)))
         raise InputError(f"{path} is no result that gate0 knows", hint=f"it reads: {known}")
     form, objects = found
     where = f"{path} (read as {form.name})"
@@ -63,9 +97,9 @@ def read_file(path: Path) -> ForeignFile:
     return ForeignFile(
         name=path.name,
         text=text,
-        digest=hashlib.sha256(raw).hexdigest()[:16],
-        form=form,
+        digest=_hex(raw),
         content=form.read(parts_of(objects, where=where)),
+        is_detail=form.is_detail,
     )
 
 
@@ -78,8 +112,8 @@ def merged(files: Sequence[ForeignFile]) -> Foreign:
     tools = sorted({f.content.tool for f in files})
     if len(tools) > 1:
         raise InputError(f"the files are of different tools: {', '.join(tools)}", hint="import each tool by itself")
-    summaries = [f.content for f in files if not f.form.is_detail]
-    details = [f.content for f in files if f.form.is_detail]
+    summaries = [f.content for f in files if not f.is_detail]
+    details = [f.content for f in files if f.is_detail]
     if not summaries or not details:
         first = (summaries or details)[0]
         return replace(first, points=tuple(p for c in (summaries or details) for p in c.points))
@@ -112,14 +146,14 @@ def write_foreign(store: Store, files: Sequence[ForeignFile], *, workload: str |
     """Write the files as one run; the id of the run.
 
     Args:
-        workload: Name of the workload that its points stand under; default the tool's.
+        workload: Name of the workload that its points stand under; default the tool's, of a transcript their own.
         note: What the user wants to be known of it.
 
     Raises:
         InputError: The files do not belong together. StoreError: It could not be written; then nothing is left.
     """
     found = merged(files)
-    points = named(found.points, workload=workload or found.tool)
+    points = named(found.points, workload=workload)
     run = _run(found, files, points, note=note)
     secrets = {s.value: s for f in files for s in secrets_in(f.text)}
     directory = store.root / run.id
@@ -141,8 +175,9 @@ def _run(found: Foreign, files: Sequence[ForeignFile], points: Sequence[Point], 
     whole = _digest(files)
     model = found.model or "unknown model"
     now = utc_now()
-    return RunRecord(
-        id=f"{_stamp(found.created_at)}-{found.tool}-{_slug(model.rstrip('/').rsplit('/', 1)[-1])[:40]}-{whole[:6]}",
+    name = found.slug[:60] or _slug(model.rstrip("/").rsplit("/", 1)[-1])[:40]
+    run = RunRecord(
+        id=f"{_stamp(found.created_at)}-{found.tool}-{name}-{whole[:6]}",
         status=RunStatus.IMPORTED.value,
         created_at=found.created_at or now,
         updated_at=now,
@@ -166,14 +201,20 @@ def _run(found: Foreign, files: Sequence[ForeignFile], points: Sequence[Point], 
             "form": found.form,
             "file": ", ".join(f.name for f in files),
             "digest": whole,
-            "note": note,
+            "note": "; ".join(n for n in (found.note, note) if n),
             "extra": kept(found.extra),
+            **found.source,
         },
     )
+    return replace(run, **found.run)
 
 
 def _digest(files: Sequence[ForeignFile]) -> str:
-    return hashlib.sha256("".join(sorted(f.digest for f in files)).encode()).hexdigest()[:16]
+    return _hex("".join(sorted(f.digest for f in files)).encode())
+
+
+def _hex(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()[:16]
 
 
 def _stamp(created_at: str) -> str:
