@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "stop": ("stop", "stop servers that gate0 started, and nothing else"),
     "hosts": ("hosts", "list, check and trust hosts"),
     "results": ("results", "list and show records"),
+    "compare": ("compare", "set one run against another: what differs, and what that did"),
     "export": ("export", "write a record as another tool would: vllm, llama-benchy, inferencex, csv"),
     "import": ("import_", "read other tools' result files into records, marked as foreign"),
     "report": ("report", "write the page from the records"),

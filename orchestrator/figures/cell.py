@@ -36,6 +36,7 @@ from orchestrator.figures.request import (
     ttft_scheduled_ms,
     user_tok_per_s,
 )
+from orchestrator.figures.samples import Sample, cell_samples, cold_by_repeat
 from orchestrator.figures.scope import (
     OPEN_KINDS,
     Value,
@@ -66,8 +67,9 @@ class CellFigures(Plain):
         itl_token_ms: None: the tokens of an event are unknown.
         decode_min_tok_per_s: The slowest request's 1000 / TPOT.
         prefill: By the server's own time; `figures.prefill.prefill_speed` adds the slope over a series.
-        cold: What that slope needs of this cell.
+        cold: What that slope needs of this cell; cold_repeats: the same of each repeat.
         goodput: Of the cell's own service level; `figures.goodput.goodput` judges any other.
+        samples: What this cell is compared with another run's by: one value a repeat.
         open, overload, swarm, sessions, ingest: For loads of that kind. lanes: by name, in a mixed load.
     """
 
@@ -101,6 +103,7 @@ class CellFigures(Plain):
     concurrency: Concurrency | None
     prefill: PrefillSpeed | None
     cold: ColdPrompt | None
+    cold_repeats: Mapping[int, ColdPrompt] = field(default_factory=dict)
     cached_share: float | None
     output_tok: int | None
     wall_s: float
@@ -108,6 +111,7 @@ class CellFigures(Plain):
     server: ServerBeside | None
     speculation: Speculation | None
     goodput: Goodput | None
+    samples: tuple[Sample, ...] = ()
     open: OpenFigures | None = None
     overload: OverloadFigures | None = None
     swarm: SwarmFigures | None = None
@@ -150,6 +154,7 @@ def cell_figures(cell: CellRecord, requests: Sequence[RequestRecord]) -> CellFig
     decode = decode_totals(cell, main, spans)
     ttft = _percentiles(good, ttft_ms)
     slo = _slo(cell)
+    judged = None if slo is None else goodput(main, spans, slo)
     return CellFigures(
         cell=cell,
         requests=len(main),
@@ -181,13 +186,15 @@ def cell_figures(cell: CellRecord, requests: Sequence[RequestRecord]) -> CellFig
         concurrency=concurrency_of(cell, main, spans),
         prefill=prefill_by_server(good),
         cold=cold_prompt(good, ttft.p50),
+        cold_repeats=cold_by_repeat(cell, requests),
         cached_share=cached_share(good),
         output_tok=_total(good),
         wall_s=cell.duration_s,
         drift=drift(main),
         server=server_beside(cell, good),
         speculation=speculation(cell),
-        goodput=None if slo is None else goodput(main, spans, slo),
+        goodput=judged,
+        samples=cell_samples(cell, requests, judged),
         open=open_figures(cell, main) if cell.kind in OPEN_KINDS else None,
         overload=overload_figures(requests) if cell.kind == "overload" else None,
         swarm=swarm_figures(cell.concurrency, requests) if cell.kind == "swarm" else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from orchestrator.figures.plain import Plain
 from orchestrator.records.record import RequestRecord
@@ -87,7 +87,9 @@ def tpot_ms(request: RequestRecord) -> float | None:
     """
     if request.first_token_ns is None or request.last_token_ns is None or request.output_tok is None:
         return None
-    at_first = [tok for t_ns, tok in request.events if t_ns == request.first_token_ns]
+    first_ns = request.first_token_ns
+    upto_first = takewhile(lambda event: event[0] <= first_ns, request.events)
+    at_first = [tok for t_ns, tok in upto_first if t_ns == first_ns]
     if not at_first or None in at_first:
         return None
     after_first = request.output_tok - sum(tok or 0 for tok in at_first)

@@ -29,20 +29,20 @@ def run_report(row: RunRow) -> str:
         f"wall time {duration(r.duration_s)} (measured) · load from {r.vantage}"
     )
     parts = [
-        f"## {_plain(r.profile_title)}",
-        _plain(ran),
-        _plain(str((r.error or {}).get("message") or "")),
-        _plain(f"Gate 0: {row.verdict}"),
+        f"## {plain_text(r.profile_title)}",
+        plain_text(ran),
+        plain_text(str((r.error or {}).get("message") or "")),
+        plain_text(f"Gate 0: {row.verdict}"),
         "\n".join(_gate(g.name, g.status, g.summary, g.hint) for g in row.gates),
         *(_block(block_table(block)) for block in blocks(row.points, row.searches)),
-        "\n".join(f"- {_plain(words)}" for words in answers_without_points(row)),
+        "\n".join(f"- {plain_text(words)}" for words in answers_without_points(row)),
     ]
     return "\n\n".join(p for p in parts if p)
 
 
 def report(rows: Sequence[RunRow], warnings: Sequence[str] = ()) -> str:
     """The whole notebook as Markdown; what could not be read comes first."""
-    noted = [f"> warning: {_plain(w)}" for w in (*warnings, *(w for row in rows for w in row.warnings))]
+    noted = [f"> warning: {plain_text(w)}" for w in (*warnings, *(w for row in rows for w in row.warnings))]
     body = [configurations(rows), *(run_report(r) for r in rows)] if rows else ["No runs yet."]
     return "\n\n".join(["# Serving configurations", *noted, *body]) + "\n"
 
@@ -51,29 +51,33 @@ def _series(table: SeriesTable) -> str:
     head = ["Configuration", "Engine", "Hosts", *(h.text for h in table.head), "Gate 0"]
     lines = [_run_fields(row) for row in table.rows]
     best = " Best valid and gated single-host figure of each column in bold." if table.has_best else ""
-    return f"## {_plain(table.title)}\n\n{_plain(table.caption + best)}\n\n{_table(head, lines)}"
+    return f"## {plain_text(table.title)}\n\n{plain_text(table.caption + best)}\n\n{table_text(head, lines)}"
 
 
 def _run_fields(row: SeriesRow) -> list[str]:
     of_run = row.line.row
     return [
-        _plain(of_run.run.profile_title),
-        _plain(engine_words(of_run)),
-        _plain("; ".join(w for w in (host_words(of_run), vantage_words(row.line)) if w)),
+        plain_text(of_run.run.profile_title),
+        plain_text(engine_words(of_run)),
+        plain_text("; ".join(w for w in (host_words(of_run), vantage_words(row.line)) if w)),
         *(_field(f) for f in row.fields),
-        _plain(of_run.verdict + (" · ungated" if row.line.is_ungated else "")),
+        plain_text(of_run.verdict + (" · ungated" if row.line.is_ungated else "")),
     ]
 
 
 def _block(table: BlockTable) -> str:
     head = [*(h.text for h in table.head), "Notes"]
-    parts = [f"### {_plain(table.title)}", _plain(table.caption), _table(head, [_block_fields(r) for r in table.rows])]
-    parts += ["\n".join(f"- {_plain(words)}" for words in table.answers)] if table.answers else []
+    parts = [
+        f"### {plain_text(table.title)}",
+        plain_text(table.caption),
+        table_text(head, [_block_fields(r) for r in table.rows]),
+    ]
+    parts += ["\n".join(f"- {plain_text(words)}" for words in table.answers)] if table.answers else []
     return "\n\n".join(parts)
 
 
 def _block_fields(row: BlockRow) -> list[str]:
-    return [*(_field(f) for f in row.fields), _plain("; ".join((*row.notes, *row.remarks)))]
+    return [*(_field(f) for f in row.fields), plain_text("; ".join((*row.notes, *row.remarks)))]
 
 
 def _not_measured(rows: Sequence[RunRow]) -> str:
@@ -88,12 +92,12 @@ def _not_measured(rows: Sequence[RunRow]) -> str:
         ]
         for row in rows
     ]
-    return _table(head, [[_plain(v) for v in line] for line in lines])
+    return table_text(head, [[plain_text(v) for v in line] for line in lines])
 
 
 def _field(field: Field) -> str:
     """Struck with its guard's name behind, bold where it is the best."""
-    text, note = _plain(field.text), _plain(field.note)
+    text, note = plain_text(field.text), plain_text(field.note)
     if field.is_struck:
         return f"~~{text}~~ {note}".rstrip()
     text = f"**{text}**" if field.is_best else text
@@ -101,14 +105,14 @@ def _field(field: Field) -> str:
 
 
 def _gate(name: str, status: str, summary: str, hint: str | None) -> str:
-    return _plain(f"- {name}: {status}: {summary}" + (f" (hint: {hint})" if hint else ""))
+    return plain_text(f"- {name}: {status}: {summary}" + (f" (hint: {hint})" if hint else ""))
 
 
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def table_text(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Fields are plain by now."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines))
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """On one line, with nothing that ends a table's cell or opens a tag."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -75,10 +75,8 @@ def comparable(a: CellRecord, b: CellRecord, figure: str, *, force: bool = False
     for cell in (a, b):
         if not cell.is_valid:
             return f"{cell.id} is invalid: {cell.guards[0].get('name', 'a guard')} broken"
-    load_a, load_b = _load(a), _load(b)
-    for name, value in load_a.items():
-        if load_b[name] != value:
-            return f"another load: {name} {value} and {load_b[name]}"
+    if sizes := other_sizes(a, b):
+        return sizes
     of_a, of_b = definition_of(a, figure), definition_of(b, figure)
     for cell, tag in ((a, of_a), (b, of_b)):
         if tag is None:
@@ -91,6 +89,15 @@ def comparable(a: CellRecord, b: CellRecord, figure: str, *, force: bool = False
         return f"load from other places: {a.vantage} and {b.vantage}"
     if "unknown" in (a.vantage, b.vantage) and a.source.get("tool") != b.source.get("tool"):
         return "load from other places: one of them is not told"
+    return None
+
+
+def other_sizes(a: CellRecord, b: CellRecord) -> str | None:
+    """The first of kind, level and sizes that two cells do not share; None when they share all."""
+    load_a, load_b = _load(a), _load(b)
+    for name, value in load_a.items():
+        if load_b[name] != value:
+            return f"another load: {name} {value} and {load_b[name]}"
     return None
 
 
