@@ -26,7 +26,7 @@ class Lap:
 
     Attributes:
         record: As `CellRecord.laps` keeps it: `repeat`, `started_at`, `duration_s`, `span_ns` (phase `main`), `phases`,
-            `cpu_s`, `lag_ms_p50`, `lag_ms_p99`, `stamp_lag_ms`, `unrecorded`, `server_before`, `server_after`,
+            `cpu_s`, `lag_n`, `lag_ms_p50`, `lag_ms_p99`, `stamp_lag_ms`, `unrecorded`, `server_before`, `server_after`,
             `template_overhead_tok`; from a sweep also `order` and `hosts` (`sweep.hosts.host_summary`); `offset_ns`
             once it has its place on the cell's clock.
         requests: On the repeat's own clock until then.
@@ -129,6 +129,7 @@ class Heard:
             "span_ns": spans[0] if spans else None,
             "phases": list(self.phases),
             "cpu_s": sum(v for p in self.phases if isinstance(v := p["cpu_s"], float)),
+            "lag_n": len(self.lags_ns),
             "lag_ms_p50": lag_ms(self.lags_ns, 0.5),
             "lag_ms_p99": lag_ms(self.lags_ns, 0.99),
             "stamp_lag_ms": _stamp_lag(self.stamp_lags_ns),

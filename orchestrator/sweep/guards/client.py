@@ -21,12 +21,14 @@ LATE_SHARE = 0.01
 def client_lag(cell: GuardInput) -> Guard | None:
     """A p99 lateness above 10 % of the median gap between events.
 
-    By the kernel's receive stamps where there are some (how late each read was), else by how late the process woke.
+    By the kernel's receive stamps where there are some (how late each read was) and by how late the process woke, the
+    worse of the two: a read after a stall carries the stamp of its newest packet, and shows of the stall only its end.
     """
     gaps_ms = [(b[0] - a[0]) / 1e6 for r in cell.good for a, b in zip(r.events, r.events[1:], strict=False)]
-    lag_ms, what = stamp_lag_ms(cell.laps), "its stamps were late against the kernel's"
-    if lag_ms is None:
-        lag_ms, what = loop_lag_ms(cell.laps), "it woke late"
+    stamps_ms = stamp_lag_ms(cell.laps)
+    woke_ms = loop_lag_ms(cell.laps, least=1 if stamps_ms is None else LEAST_STAMPS)
+    told = [(stamps_ms, "its stamps were late against the kernel's"), (woke_ms, "it woke late")]
+    lag_ms, what = max(((ms, words) for ms, words in told if ms is not None), default=(None, ""))
     if lag_ms is None or not gaps_ms:
         return None
     gap_ms = statistics.median(gaps_ms)
@@ -64,6 +66,7 @@ def stamp_lag_ms(laps: Sequence[Mapping[str, Json]]) -> float | None:
     return max((v for stamps in enough if (v := number(stamps, "p99")) is not None), default=None)
 
 
-def loop_lag_ms(laps: Sequence[Mapping[str, Json]]) -> float | None:
-    """The worst repeat's p99 of how late the load process woke; None: too short to tell."""
-    return max((v for lap in laps if (v := number(lap, "lag_ms_p99")) is not None), default=None)
+def loop_lag_ms(laps: Sequence[Mapping[str, Json]], *, least: int = 1) -> float | None:
+    """The worst repeat's p99 of how late the load process woke; None: no repeat woke at least so often."""
+    enough = [lap for lap in laps if (number(lap, "lag_n") or 1) >= least]
+    return max((v for lap in enough if (v := number(lap, "lag_ms_p99")) is not None), default=None)
