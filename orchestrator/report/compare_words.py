@@ -80,7 +80,7 @@ def workload_tables(found: Comparison) -> tuple[WorkloadTable, ...]:
         WorkloadTable(
             workload=name,
             rows=tuple(row for cell in cells for row in _rows(cell)),
-            marks=tuple(words for cell in cells for words in _marks(cell)),
+            marks=_marks(cells),
         )
         for name, cells in by_workload.items()
     )
@@ -175,9 +175,17 @@ def _row(name: str, figure: FigureChange) -> FigureRow:
     return FigureRow(fields=fields, verdict=figure.verdict)
 
 
-def _marks(cell: CellChange) -> list[str]:
-    sides = [f"{side}: {', '.join(point.marks)}" for side, point in (("A", cell.a), ("B", cell.b)) if point.marks]
-    return [f"{cell.name}: {'; '.join(sides)}"] if sides and not cell.refusal else []
+def _marks(cells: Sequence[CellChange]) -> tuple[str, ...]:
+    """Each once, with the cells that it is of, unless it is of all."""
+    shown = [cell for cell in cells if not cell.refusal]
+    found: dict[str, list[str]] = {}
+    for cell in shown:
+        sides = [f"{side}: {', '.join(point.marks)}" for side, point in (("A", cell.a), ("B", cell.b)) if point.marks]
+        if sides:
+            found.setdefault("; ".join(sides), []).append(cell.name)
+    return tuple(
+        f"{'all' if len(names) == len(shown) > 1 else ', '.join(names)}: {mark}" for mark, names in found.items()
+    )
 
 
 def _count(number_: int, what: str) -> str:
