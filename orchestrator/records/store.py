@@ -236,10 +236,15 @@ def cell_stem(cell: CellRecord) -> str:
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace the file's content in one step; the old content stays when anything fails."""
+    write_bytes_atomically(path, text.encode())
+
+
+def write_bytes_atomically(path: Path, content: bytes) -> None:
+    """The same for what is no text."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
