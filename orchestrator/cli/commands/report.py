@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from orchestrator.cli.charts import STYLES, write_charts
 from orchestrator.cli.options import results_option
 
 FORMATS = ("html", "md", "json")
@@ -15,8 +16,20 @@ FORMATS = ("html", "md", "json")
 @click.argument("runs", nargs=-1)
 @click.option("-o", "--output", metavar="FILE", help="default notebook.html in the results folder; - for stdout")
 @click.option("--format", "style", type=click.Choice(FORMATS), help="default by the output's name, else html")
+@click.option("--charts", metavar="DIR", help="write the pictures as files for slides; the page only with -o")
+@click.option(
+    "--charts-format", "charts_style", type=click.Choice(STYLES), default="svg", show_default=True, help="of pictures"
+)
 @results_option
-def report(*, runs: tuple[str, ...], output: str | None, style: str | None, results: str | None) -> int:
+def report(
+    *,
+    runs: tuple[str, ...],
+    output: str | None,
+    style: str | None,
+    charts: str | None,
+    charts_style: str,
+    results: str | None,
+) -> int:
     """Write the page for RUNS (default: all) as HTML, Markdown or JSON."""
     import json
     import sys
@@ -39,6 +52,10 @@ def report(*, runs: tuple[str, ...], output: str | None, style: str | None, resu
     rows = [run_row(stored) for stored in good]
     for warning in (w for row in rows for w in row.warnings):
         printer.warning(warning)
+    if charts is not None:
+        write_charts(printer, good, rows, folder=Path(charts), style=charts_style)
+        if output is None:
+            return 0
     style = style or {".md": "md", ".json": "json"}.get(Path(output or "").suffix, "html")
     if style == "html":
         text = page(rows, warnings)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.figures.saturation import Knee, knee
 from orchestrator.report.charts.palette import Style, places, style_of
-from orchestrator.report.charts.readings import total
+from orchestrator.report.charts.readings import first_token, per_user, total
 from orchestrator.report.columns import Axis
 from orchestrator.report.kinds.arrivals import BURSTINESS, CAP
 from orchestrator.report.notebook.book import Book
 from orchestrator.report.notebook.identity import Configuration, by_run, configurations_of, newest_only
+from orchestrator.report.notebook.levels import headline_level, points_of
 from orchestrator.report.series import Series, SeriesLine
 from orchestrator.report.tables import PointRow, RunRow
 from orchestrator.report.words import engine_words, host_words
@@ -58,14 +60,33 @@ class Load:
 
     @property
     def levels(self) -> tuple[int, ...]:
-        return tuple(sorted({p.figures.cell.concurrency for c in self.curves for p in c.points}))
+        """Those at which anything is known."""
+        known = (
+            p
+            for c in self.curves
+            for p in c.points
+            if any(read(p) is not None for read in (total, per_user, first_token))
+        )
+        return tuple(sorted({p.figures.cell.concurrency for p in known}))
 
     @property
     def words(self) -> str:
-        """Empty when all configurations are shown."""
+        """What is to be known of its lines: which are another's word, and that they are not all."""
+        foreign = [c.label for c in self.curves if c.row.run.source]
+        stated = ""
+        if foreign:
+            who = "all" if len(foreign) == len(self.curves) else listed(foreign)
+            stated = f"Stated by others, not measured here: {who}."
         if self.known <= len(self.curves):
-            return ""
-        return f"Shown are {len(self.curves)} of {self.known} configurations: the best, and what they extend."
+            return stated
+        left = f"Shown are {len(self.curves)} of {self.known} configurations: the best, and what they extend."
+        return f"{stated} {left}".strip()
+
+
+def listed(labels: Sequence[str]) -> str:
+    """The first three, and how many more."""
+    more = len(labels) - 3
+    return ", ".join(labels[:3]) + (f" and {more} more" if more > 0 else "")
 
 
 def loads(book: Book) -> tuple[Load, ...]:
@@ -113,7 +134,7 @@ def knee_of(curve: Curve) -> Knee | None:
 
 def _drafts(series: Series) -> Iterator[Load]:
     """Empty labels and no styles yet."""
-    lines = series.lines
+    lines = _ranked(series)
     if series.family.name not in ("open", "overload"):
         yield _draft(series.key.title, series, lines, [tuple(of.point for of in line.lines) for line in lines])
         return
@@ -125,6 +146,31 @@ def _drafts(series: Series) -> Iterator[Load]:
     for words, parts in sorted(variants.items()):
         title = series.key.title if not words or words in series.key.title else f"{series.key.title}, {words}"
         yield _draft(title, series, [lines[at] for at in parts], [tuple(p) for p in parts.values()])
+
+
+def _ranked(series: Series) -> list[SeriesLine]:
+    """The best first: as its table has them; of a swarm by the total at the level that its table is sorted by; of loads
+    that come by the clock by the first token at the highest rate.
+    """
+    if series.family.name == "swarm":
+        level = headline_level(series)
+        found = [None if level is None else points_of(line).get(level) for line in series.lines]
+        totals = [total(p) if p is not None and p.figures.is_valid else None for p in found]
+        scores = [-math.inf if r is None else r.value for r in totals]
+    elif series.family.name in ("open", "overload", "replay"):
+        scores = [-_first_token_s(line) for line in series.lines]
+    else:
+        return list(series.lines)
+    order = sorted(range(len(scores)), key=lambda i: -scores[i])
+    return [series.lines[i] for i in order]
+
+
+def _first_token_s(line: SeriesLine) -> float:
+    """At its highest rate with a valid figure, from the schedule; infinite without one."""
+    valid = [x.point for x in line.lines if x.figures.is_valid and first_token(x.point) is not None]
+    top = max(valid, key=lambda p: p.figures.cell.rate_rps or 0.0, default=None)
+    found = None if top is None else first_token(top)
+    return math.inf if found is None else found.value
 
 
 def _draft(title: str, series: Series, lines: Sequence[SeriesLine], points: Sequence[tuple[PointRow, ...]]) -> Load:

@@ -11,7 +11,7 @@ from orchestrator.figures.request import e2e_ms, e2e_scheduled_ms, ttft_ms, ttft
 from orchestrator.figures.scope import Value, adjusted_values, of_phase
 from orchestrator.figures.stats import SHARES, nearest_rank, values_needed
 from orchestrator.records.record import RequestRecord
-from orchestrator.report.charts.curves import Curve, Load
+from orchestrator.report.charts.curves import Curve, Load, listed
 from orchestrator.report.charts.stack import (
     Layers,
     Panel,
@@ -26,7 +26,7 @@ from orchestrator.report.charts.stack import (
     stacked,
     y_scale,
 )
-from orchestrator.report.charts.user_words import joined, listed
+from orchestrator.report.charts.user_words import joined
 from orchestrator.report.notebook.book import Chart
 from orchestrator.report.raw import RawRecords
 from orchestrator.report.tables import PointRow

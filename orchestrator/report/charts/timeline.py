@@ -25,7 +25,7 @@ MOST = 200
 CELLS = 6
 PARTS = (("queue", 0.42, 0.58), ("prefill", 0.25, 0.75), ("decode", 0.08, 0.92), ("failed", 0.33, 0.67))
 """Each with its own height in a line, so that it is told without its colour."""
-PART_COLOURS = {"queue": "#757f88", "prefill": COLOURS[4], "decode": COLOURS[0], "failed": COLOURS[6]}
+PART_COLOURS = {"queue": COLOURS[3], "prefill": COLOURS[1], "decode": COLOURS[0], "failed": COLOURS[4]}
 GREY = "#808080"
 HOVER = (
     ("w", "Request"),

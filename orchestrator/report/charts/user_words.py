@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from orchestrator.figures.goodput import SloVerdict
 from orchestrator.figures.saturation import Knee
 from orchestrator.report.charts import readings
-from orchestrator.report.charts.curves import Curve, Load
+from orchestrator.report.charts.curves import Curve, Load, listed
 from orchestrator.report.charts.readings import Reading
 from orchestrator.report.charts.stack import guard_names
 from orchestrator.report.tables import PointRow
@@ -31,7 +31,8 @@ def first_token(load: Load, limits: Mapping[str, float], drawn: Mapping[str, flo
     points = _valid(best, readings.first_token)
     if points:
         (first, a), (last, b) = points[0], points[-1]
-        words = f"{best.label}: first token {seconds(a.value * 1000)} s (p50) with {users(first)}"
+        how = "as stated" if b.method == readings.STATED else "p50"
+        words = f"{best.label}: first token {seconds(a.value * 1000)} s ({how}) with {users(first)}"
         words += f", {seconds(b.value * 1000)} s with {users(last)}." if last is not first else "."
     else:
         words = f"{best.label}: no valid point."
@@ -51,13 +52,15 @@ def efficiency(load: Load) -> str:
     """`At 8 users X has 36% of perfect scaling, Y 30%.`"""
     found = {c.label: efficiencies(c) for c in load.curves}
     level = max(p.figures.cell.concurrency for pairs in found.values() for p, _ in pairs)
-    at = [
-        f"{label} {share(r.value)}"
+    there = [
+        (r, label)
         for label, pairs in found.items()
         for p, r in pairs
         if p.figures.cell.concurrency == level and p.figures.is_valid
     ]
-    words = f"Of perfect scaling from one user, at {level} users: {', '.join(at)} (derived)." if at else ""
+    at = [f"{label} {share(r.value)}" for r, label in sorted(there, key=lambda pair: -pair[0].value)]
+    how = "as stated" if all(r.method == readings.STATED for r, _ in there) else "derived"
+    words = f"Of perfect scaling from one user, at {level} users: {', '.join(at)} ({how})." if at else ""
     return joined(words, broken(load), load.words)
 
 
@@ -96,12 +99,6 @@ def broken(load: Load) -> str:
     return f"{count} broke a guard ({names}): hollow and crossed."
 
 
-def listed(names: Sequence[str]) -> str:
-    """The first three, and how many more."""
-    more = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
-
-
 def joined(*sentences: str) -> str:
     return " ".join(s for s in sentences if s)
 
@@ -137,7 +134,7 @@ def _fastest(load: Load, whole: Read) -> str:
     then = f"; then {_then(others[0])}" if others else ""
     at = "1 user" if level == 1 else f"{level} users"
     missing = [c.label for c in load.curves if c not in [r[0] for r in ranked]]
-    none = f" Without a valid point there: {listed(missing)}." if missing else ""
+    none = f" No valid figure there: {listed(missing)}." if missing else ""
     return f"At {at} {best.label} is fastest: {rate(found.value)} tok/s together{of_each}{then}.{none}"
 
 
