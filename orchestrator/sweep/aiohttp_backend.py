@@ -152,8 +152,13 @@ class AiohttpConnection:
             self._is_open = is_kept and answer.version is not None and answer.version >= aiohttp.HttpVersion11
             with self._watched(answer):
                 async for piece in answer.content.iter_any():
-                    self._pieces.append((monotonic_ns(), piece))
-                    self._meter.events += piece.count(b"data:")
+                    self._note(piece)
+
+    def _note(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._pieces.append((monotonic_ns(), piece))
+        self._meter.events += piece.count(b"data:")
 
     @contextlib.contextmanager
     def _watched(self, answer: aiohttp.ClientResponse) -> Iterator[None]:
@@ -166,6 +171,8 @@ class AiohttpConnection:
             if not closed.cancelled():
                 closed.exception()  # looked at, or asyncio complains
             if not answer.content.is_eof() and answer.content.exception() is None:
+                with contextlib.suppress(RuntimeError):  # whoever still waits has read all that came
+                    self._note(answer.content.read_nowait())
                 self._stop(End.BROKEN, "not HTTP: the framing breaks in mid-answer")
 
         protocol = None if answer.connection is None else answer.connection.protocol

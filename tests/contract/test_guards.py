@@ -82,7 +82,7 @@ def test_a_restart_in_the_middle_is_named_beside_its_failures() -> None:
         asked = server.counters.requests
     assert broken(first) == {}
 
-    found = broken(load(replace(FAST, restarts_at=asked), cell_of(repeats=1)))
+    found = broken(load(replace(FAST, restarts_at=asked, ttft_s=0.3), cell_of(repeats=1)))
 
     assert set(found) == {"failures", "server_restarted"}
     assert "the server was restarted in repeat 0" in found["server_restarted"]
