@@ -1,4 +1,4 @@
-"""Records for the pictures' tests: closed loops, open loops and swarms of known speed, on disk as a sweep writes them."""
+"""Records for the pictures' tests: loads of known speed, on disk as a sweep writes them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def closed(
         for index in range(users * rounds):
             at = offset + index // users * each_ns
             broken = repeat == 0 and index < failed
-            requests.append(_request(repeat, index, at, at + round(ttft_s * S), at + each_ns, output_tok, cached_tok))
+            requests.append(_request(repeat, index, (at, at + round(ttft_s * S), at + each_ns), output_tok, cached_tok))
             if broken:
                 requests[-1] = replace(
                     requests[-1], failure="http_5xx", http_status=500, first_token_ns=None, last_token_ns=None,
@@ -81,7 +81,7 @@ def opened(rate_rps: float, ttft_s: float, wait_s: float, *, n: int = 60, cap: i
     for index in range(n):
         due = round(index / rate_rps * S)
         sent = due + round(wait_s * S)
-        found = _request(0, index, sent, sent + round(ttft_s * S), sent + 2 * S, 20, None)
+        found = _request(0, index, (sent, sent + round(ttft_s * S), sent + 2 * S), 20)
         requests.append(replace(found, scheduled_ns=due, ready_ns=sent))
     values: dict[str, Any] = {
         "id": f"open-r{rate_rps:g}",
@@ -176,8 +176,10 @@ def _lap(repeat: int, start_ns: int, end_ns: int) -> dict[str, Any]:
 
 
 def _request(
-    repeat: int, index: int, sent: int, first: int, end: int, output_tok: int, cached_tok: int | None
+    repeat: int, index: int, stamps: tuple[int, int, int], output_tok: int, cached_tok: int | None = None
 ) -> RequestRecord:
+    """`stamps`: sent, first token, end."""
+    sent, first, end = stamps
     step = (end - first) // max(1, output_tok - 1)
     events = tuple((first + i * step, 1) for i in range(output_tok))
     return RequestRecord(

@@ -95,7 +95,7 @@ def loads(book: Book) -> tuple[Load, ...]:
     of_run, labels = by_run(known), labels_of(known)
     drafts = [draft for part in book.series for draft in _drafts(newest_only(part, of_run))]
     named = [_named(draft, labels) for draft in drafts]
-    found = places([load.labels for load in named])
+    found = places([load.labels for load in sorted(named, key=lambda load: -load.known)])
     return tuple(
         replace(load, curves=tuple(replace(c, style=style_of(found[c.label])) for c in load.curves)) for load in named
     )

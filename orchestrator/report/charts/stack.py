@@ -101,9 +101,6 @@ def looks(curves: Sequence[Curve]) -> Mapping[str, Spec]:
     """The channels `color`, `shape` and `strokeDash` by the field `c`, with one legend that can be clicked."""
     places = list(range(len(curves)))
 
-    def channel(values: Sequence[Any], legend: Spec | None) -> Spec:
-        return {"field": "c", "type": "nominal", "scale": {"domain": places, "range": list(values)}, "legend": legend}
-
     legend = {
         "title": None,
         "labelExpr": f"{names(curves)}[datum.value]",
@@ -115,10 +112,14 @@ def looks(curves: Sequence[Curve]) -> Mapping[str, Spec]:
         "symbolStrokeWidth": 0,
         "symbolSize": 90,
     }
+
+    def channel(values: Sequence[Any]) -> Spec:
+        return {"field": "c", "type": "nominal", "scale": {"domain": places, "range": list(values)}, "legend": legend}
+
     return {
-        "color": channel([c.style.colour for c in curves], legend),
-        "shape": channel([c.style.shape for c in curves], legend),
-        "strokeDash": channel([list(c.style.dash) for c in curves], None),
+        "color": channel([c.style.colour for c in curves]),
+        "shape": channel([c.style.shape for c in curves]),
+        "strokeDash": channel([list(c.style.dash) for c in curves]),
     }
 
 

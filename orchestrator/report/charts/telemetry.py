@@ -13,8 +13,6 @@ from orchestrator.report.charts.stack import Panel, Spec, short
 MOST = 240
 """Samples of one line; of more only every second, third, … is kept."""
 GIB = 2**30
-EDGE_S = 1.0
-"""A sample this long before or after the requests still shows what was then."""
 
 Told = Callable[[Mapping[str, Any]], Iterator[tuple[str, object]]]
 
@@ -46,7 +44,7 @@ def panels(samples: Sequence[Mapping[str, Any]], x: Spec, *, zero_utc_s: float, 
     near = [
         (at - zero_utc_s, sample)
         for sample in samples
-        if (at := utc_s(sample.get("at"))) is not None and -EDGE_S <= at - zero_utc_s <= until_s + EDGE_S
+        if (at := utc_s(sample.get("at"))) is not None and 0 <= at - zero_utc_s <= until_s
     ]
     found = []
     for gauge in GAUGES:

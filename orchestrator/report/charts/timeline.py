@@ -38,7 +38,7 @@ HOVER = (
     ("o", "Tokens out"),
     ("k", "Failed"),
 )
-LINE_PX = (3, 18)
+LINE_PX = (2, 18)
 MOST_PX = 420
 
 
