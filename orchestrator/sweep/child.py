@@ -117,17 +117,20 @@ class CellLoad:
         job, exchange = jobs[turn], Exchange(scheduled_ns=0)
         think_ns = round(job.think_s * 1e9)
 
-        def build(past: Sequence[Exchange]) -> bytes:
+        def build(past: Sequence[Exchange]) -> bytes | None:
             return self._request(shape, job, past)
 
         if job.needs_answers or self._ready_bytes > READY_BYTES:
             return Shot(exchange=exchange, build=build, think_ns=think_ns)
         request = build(())
-        self._ready_bytes += len(request)
+        self._ready_bytes += len(request or b"")
         return Shot(exchange=exchange, request=request, think_ns=think_ns)
 
-    def _request(self, shape: BodyShape, job: Job, past: Sequence[Exchange]) -> bytes:
+    def _request(self, shape: BodyShape, job: Job, past: Sequence[Exchange]) -> bytes | None:
+        """None: an answer that it goes on from did not come."""
         messages = [(m.role, self._content(m, past)) for m in job.messages]
+        if any(m.answer_of is not None and not said for m, (_, said) in zip(job.messages, messages, strict=True)):
+            return None
         body = body_bytes(shape, messages, job.output_tok)
         return post_bytes(self._endpoint, PATHS[shape.endpoint], body, api_key=self._spec.api_key)
 

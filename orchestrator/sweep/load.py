@@ -37,11 +37,12 @@ HANGUP_NS = 300_000_000
 
 @dataclass(slots=True, eq=False)
 class Shot:
-    """One request. `request` None: it is made by `build` from the track's exchanges so far."""
+    """One request. `request` None: it is made by `build` from the track's exchanges so far; None of that ends the track:
+    a conversation whose answer did not come has no next turn."""
 
     exchange: Exchange
     request: bytes | None = None
-    build: Callable[[Sequence[Exchange]], bytes] | None = None
+    build: Callable[[Sequence[Exchange]], bytes | None] | None = None
     think_ns: int = 0
 
 
@@ -219,7 +220,8 @@ class _LaneRunner:
             if shot.think_ns and self._is_over(due_ns):
                 break
             request = shot.request if shot.build is None else shot.build(past)
-            assert request is not None
+            if request is None:
+                break
             if shot.think_ns:
                 held = await self._think(due_ns)
             if self._waits.is_cancelled:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.mock.server import MockServer
-from orchestrator.mock.settings import MockSettings
+from orchestrator.mock.settings import Fault, MockSettings
 from orchestrator.records.record import RequestRecord
 from orchestrator.sweep.lengths import Lengths, fixed
 from orchestrator.sweep.prompts import Counter, PromptBook
@@ -248,6 +248,18 @@ def test_reasoning_does_not_go_back_into_the_history() -> None:
 
     for turns in sessions_of(outcome):
         assert [r.prompt_tok for r in turns] == [33 + k * (TAIL_TOK + 21 - 6 + 33) for k in range(4)]
+
+
+@pytest.mark.parametrize("fault", [Fault.HTTP_500, Fault.NO_TOKENS])
+def test_a_conversation_ends_with_the_answer_that_did_not_come(fault: Fault) -> None:
+    outcome = load(cell_of(replace(TALK, history="model", warmup=0)), replace(FAST, fault=fault, fault_every=7))
+
+    ended = [turns for turns in sessions_of(outcome) if any(r.failure for r in turns)]
+    assert ended
+    for turns in ended:
+        assert [r.failure for r in turns[:-1]] == [None] * (len(turns) - 1)
+        assert turns[-1].failure is not None
+    assert "not_sent" in str(outcome.record.guards) or all(len(turns) == 4 for turns in ended)
 
 
 def test_each_turn_is_due_when_its_user_has_thought() -> None:

@@ -175,7 +175,7 @@ def _lap(repeat: int, start_ns: int, end_ns: int) -> dict[str, Any]:
     }
 
 
-def _request(  # noqa: PLR0917
+def _request(
     repeat: int, index: int, stamps: tuple[int, int, int], output_tok: int, cached_tok: int | None = None
 ) -> RequestRecord:
     """`stamps`: sent, first token, end."""
