@@ -39,10 +39,12 @@ from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
 from orchestrator.pipeline.telemetry import Telemetry
 from orchestrator.profile.model import GeneratedKey
-from orchestrator.values import Json
+from orchestrator.values import Json, Secret, redact
+from orchestrator.wire.chat import Target
 from orchestrator.wire.probe import listed_models, probe
 
 WATCH_PERIOD_S = 2.0
+LOOK_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +201,7 @@ def reach(road: Road) -> StageOutcome:
     road.use_target(target)
     names = listed_models(target)
     if names is None:
-        raise TargetError(f"{url} does not answer GET /v1/models", hint="is the address right, and is the server up?")
+        raise _unlisted(target, url, key)
     wanted = road.job.profile.served_name
     if wanted is not None and wanted not in names:
         raise InputError(f"{url} serves no {wanted!r}", hint=f"it lists: {', '.join(names) or 'nothing'}")
@@ -208,6 +210,25 @@ def reach(road: Road) -> StageOutcome:
     road.save(served_name=wanted or names[0], model=wanted or names[0], base_url=url)
     road.use_target(road.tools.open_target(url, road.run.served_name, claims, key))
     return StageOutcome(detail=f"serves {', '.join(names)}")
+
+
+def _unlisted(target: Target, url: str, key: Secret | None) -> TargetError:
+    """Why nothing came: a request tells a refused connection, an unknown name, a missing key and a wrong path apart."""
+    hints = {
+        0: "is the address right, and is the server up?",
+        401: "it wants a key: `--api-key NAME`, or in a profile `serve: {api_key: {secret: NAME}}`",
+        503: "is it still loading? Its log says so; wait, then run the same line again",
+    }
+    hints[403] = hints[401]
+    reply = target.chat({"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}, timeout_s=LOOK_S)
+    if reply.is_ok:
+        return TargetError(
+            f"{url} answers requests but not GET /v1/models", hint="gate0 reads there what is served: let it through"
+        )
+    words = redact(" ".join((reply.error or "no words").split()), () if key is None else (key,))[:200]
+    said = words if reply.http_status == 0 else f"HTTP {reply.http_status}: {words}"
+    other = "is it an OpenAI-compatible server, and is its base URL http://host:port/v1?"
+    return TargetError(f"{url} does not answer GET /v1/models: {said}", hint=hints.get(reply.http_status, other))
 
 
 def effective(road: Road) -> StageOutcome:

@@ -33,7 +33,7 @@ def base_url_of(address: str) -> str:
     """Bring what a person types into one form: `spark01:8000` -> `http://spark01:8000/v1`.
 
     Raises:
-        InputError: Not an http(s) address, or one with a user or password in it (never shown).
+        InputError: Not an http(s) address, or one with a user, a password or a query in it (never shown).
     """
     text = address if "://" in address else f"http://{address}"
     if "@" in text:
@@ -45,6 +45,11 @@ def base_url_of(address: str) -> str:
         is_usable = False
     if not is_usable:
         raise InputError(f"not a server's address: {address!r}", hint="write it as http://host:port/v1")
+    if parts.query or parts.fragment:
+        raise InputError(
+            "a server's address ends before `?` and `#`",
+            hint="write it as http://host:port/v1; a key is given by its name: `--api-key NAME`",
+        )
     path = parts.path.rstrip("/")
     path = path.removesuffix("/chat/completions")
     return f"{parts.scheme}://{parts.netloc}{path if path.endswith('/v1') else f'{path}/v1'}"

@@ -13,8 +13,12 @@ from orchestrator.cli.options import json_option, quiet_option, results_option
 @click.option("--engine", help="vllm, sglang or llamacpp; default recognised from its answers")
 @click.option("--gates", "suite", default="gate0", show_default=True, metavar="SUITE")
 @click.option("--set", "overrides", multiple=True, metavar="GATE.PARAM=VALUE", help="change a gate's parameter")
-@click.option("--max-model-len", type=int, help="what the server promises, when it does not tell")
-@click.option("--slots", type=int, help="requests at once, as you state it; recorded as unverified")
+@click.option(
+    "--max-model-len", type=click.IntRange(min=1), metavar="N", help="what the server promises, when it does not tell"
+)
+@click.option(
+    "--slots", type=click.IntRange(min=1), metavar="N", help="requests at once, as you state it; recorded as unverified"
+)
 @click.option("--tools/--no-tools", default=None, help="the server promises tool calls")
 @click.option("--api-key", "key_name", metavar="NAME", help="environment variable that holds the API key")
 @results_option

@@ -24,7 +24,9 @@ from orchestrator.cli.options import (
 @set_option
 @click.option("--model", help="served name; default the first that the server lists")
 @click.option("--engine", help="vllm, sglang or llamacpp; default recognised from its answers")
-@click.option("--slots", type=int, help="requests at once, as you state it; recorded as unverified")
+@click.option(
+    "--slots", type=click.IntRange(min=1), metavar="N", help="requests at once, as you state it; recorded as unverified"
+)
 @click.option("--gates", "suite", metavar="SUITE", help="gate it first; without, every figure says ungated")
 @click.option("--resume", is_flag=True, help="go on with the newest sweep of this server")
 @click.option("--api-key", "key_name", metavar="NAME", help="environment variable that holds the API key")
