@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import ssl
 import sys
@@ -91,8 +92,14 @@ def _bound(host: str, port: int) -> socket.socket:
             listener.bind((host, port))
             on_failure.pop_all()
     except (OSError, OverflowError) as exc:
-        raise BoxError(f"the mock cannot listen on {host}:{port}: {exc}", hint="choose another --port") from exc
+        raise BoxError(f"the mock cannot listen on {host}:{port}: {exc}", hint=_way_out(exc)) from exc
     return listener
+
+
+def _way_out(error: OSError | OverflowError) -> str:
+    if isinstance(error, socket.gaierror) or getattr(error, "errno", None) == errno.EADDRNOTAVAIL:
+        return "--host is an address of this machine itself: 127.0.0.1, or 0.0.0.0 for all of them"
+    return "choose another --port"
 
 
 async def _first_of(*events: asyncio.Event, timeout_s: float | None = None) -> None:

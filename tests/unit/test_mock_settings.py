@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import socket
+import subprocess
+import sys
 from dataclasses import fields
 from typing import Any
 
@@ -92,6 +96,8 @@ def test_every_preset_is_a_server_unlike_the_plain_one(name: str) -> None:
         (["--set", "reasonin_tok=4"], "did you mean 'reasoning_tok'?"),
         (["--preset", "thinkin"], "did you mean 'thinking'?"),
         (["--slots", "0"], "slots"),
+        (["--port", "99999"], "'--port'"),
+        (["--port", "-1"], "'--port'"),
         (["--set", "slots"], "KEY=VALUE"),
     ],
 )
@@ -108,3 +114,24 @@ def test_the_list_has_every_switch_and_every_preset(capsys: pytest.CaptureFixtur
 
     lines = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.split()}
     assert lines >= {*NAMES, *PRESETS}
+
+
+def test_an_address_of_another_machine_is_told_from_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["mock", "--port", str(taken.getsockname()[1])]) == 3
+        assert "choose another --port" in capsys.readouterr().err
+
+    assert main(["mock", "--host", "192.0.2.1", "--port", "0"]) == 3
+    assert "--host is an address of this machine" in capsys.readouterr().err
+
+
+def test_ctrl_c_is_how_the_mock_is_meant_to_end() -> None:
+    argv = (sys.executable, "-c", "from orchestrator.cli.main import run; run()", "mock", "--port", "0")
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as serving:
+        assert serving.stderr is not None
+        first = serving.stderr.readline()
+        serving.send_signal(signal.SIGINT)
+        rest = serving.stderr.read()
+
+    assert first.startswith("mock vllm on http://127.0.0.1:")
+    assert (serving.returncode, rest) == (0, "")

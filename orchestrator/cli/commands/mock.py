@@ -12,7 +12,9 @@ USUAL = {"ttft_s": 0.05, "step_s": 0.02, "slots": 64}
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8000, show_default=True)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", default=8000, show_default=True, help="0: any free one"
+)
 @click.option("--flavour", type=click.Choice(("vllm", "sglang", "llamacpp")), help="default: vllm")
 @click.option("--ttft", "ttft_s", type=float, help=f"seconds to the first token; default: {USUAL['ttft_s']}")
 @click.option("--step", "step_s", type=float, help=f"seconds a token, all streams together; default: {USUAL['step_s']}")
@@ -38,12 +40,16 @@ def mock(*, host: str, port: int, preset: str | None, switches: tuple[str, ...],
     settings = with_values(MockSettings(), USUAL | dict(get_preset(preset) if preset else {}) | given)
     settings = with_texts(settings, switches)
     told = f"first token {settings.ttft_s:g} s, {settings.step_s:g} s a token"
-    serve(
-        settings,
-        host=host,
-        port=port,
-        on_ready=lambda url: printer.progress(f"mock {settings.flavour} on {url}, {told}"),
-    )
+    try:
+        serve(
+            settings,
+            host=host,
+            port=port,
+            on_ready=lambda url: printer.progress(f"mock {settings.flavour} on {url}, {told}"),
+        )
+    except KeyboardInterrupt:
+        return 0
+    printer.progress(f"dead at generation {settings.dies_at}, as `dies_at` says")
     return 0
 
 
