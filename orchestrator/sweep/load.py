@@ -37,8 +37,9 @@ HANGUP_NS = 300_000_000
 
 @dataclass(slots=True, eq=False)
 class Shot:
-    """One request. `request` None: it is made by `build` from the track's exchanges so far; None of that ends the track:
-    a conversation whose answer did not come has no next turn."""
+    """One request. `request` None: it is made by `build` from the track's exchanges so far; where that gives None the
+    track ends: a conversation whose answer did not come has no next turn.
+    """
 
     exchange: Exchange
     request: bytes | None = None
