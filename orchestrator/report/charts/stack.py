@@ -26,6 +26,9 @@ PICK = "pick"
 COMMON = ("d", "m", "n")
 """Fields of a row that are mostly the same in all of them: definition, method, n."""
 
+SHARED = ("color", "shape", "strokeDash")
+"""Channels by configuration, of which all panels have one scale."""
+
 Spec = dict[str, Any]
 Layers = Callable[[Spec], list[Spec]]
 
@@ -71,10 +74,36 @@ def stacked(panels: Sequence[Panel], **top: Any) -> Spec:
         "height": at - GAP,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "view": {"stroke": None},
-        "layer": layers,
+        "layer": _said_once(layers, set()),
         "resolve": {"scale": {"y": "independent"}},
         **top,
     }
+
+
+def _said_once(layers: Sequence[Spec], said: set[str]) -> list[Spec]:
+    """Scale and legend by configuration at their first mark alone: Vega-Lite gives all marks one of each.
+
+    Args:
+        said: Channels whose scale was told; grows.
+    """
+    found = []
+    for layer in layers:
+        encoding = {
+            name: _once(name, channel, said) if name in SHARED else channel
+            for name, channel in layer.get("encoding", {}).items()
+        }
+        inner = {"layer": _said_once(layer["layer"], said)} if "layer" in layer else {}
+        found.append({**layer, **({"encoding": encoding} if encoding else {}), **inner})
+    return found
+
+
+def _once(name: str, channel: Spec, said: set[str]) -> Spec:
+    if channel.get("field") != "c" or "scale" not in channel:
+        return channel
+    if name in said:
+        return {key: value for key, value in channel.items() if key not in ("scale", "legend")}
+    said.add(name)
+    return channel
 
 
 def _common(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
