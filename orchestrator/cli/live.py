@@ -1,8 +1,13 @@
-"""Events on the terminal: one line for what ended, and on a terminal one moving line a host for what is going on."""
+"""Events on the terminal: one line for what ended, and one moving line a host for what is going on.
+
+Off a terminal (a log, nohup, CI) there is no moving line: a sweep says once a minute where it is.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -21,13 +26,19 @@ from orchestrator.pipeline.events import (
     StageEnded,
     StageMoved,
 )
+from orchestrator.pipeline.remaining import words
+
+HEARTBEAT_S = 60.0
 
 
 class LiveView:
     """An Observer that prints. Threads may call it at the same time."""
 
-    def __init__(self, printer: Printer) -> None:
+    def __init__(self, printer: Printer, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._printer = printer
+        self._clock = clock
+        self._spoke_s = clock()
+        self._done: dict[str, dict[str, float]] = {}
         self._lock = threading.Lock()
         self._bars: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
@@ -37,9 +48,9 @@ class LiveView:
         if self._printer.is_live:
             columns = (
                 TextColumn("{task.fields[where]}", style="cyan", markup=False),
-                BarColumn(bar_width=18),
-                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=12),
                 TimeElapsedColumn(),
+                TextColumn("{task.description}", markup=False),
             )
             self._bars = Progress(*columns, console=self._printer.err, transient=True)
             self._bars.start()
@@ -72,15 +83,19 @@ class LiveView:
                 if gate.hint and gate.status in ("fail", "error", "unstable"):
                     self._printer.progress(f"            {gate.hint}")
             case CellBegan():
-                self._move(where, f"{event.index + 1}/{event.total} {event.cell}", event.index / event.total)
+                self._move(where, f"{event.index + 1}/{event.total} {event.cell}", self._share(where, event.total))
             case CellMoved():
-                share = (event.index + event.share) / event.total
-                self._move(where, f"{event.index + 1}/{event.total} {event.cell}: {event.text}", share, is_cell=True)
+                left = words(event.left_s)
+                text = f"{event.index + 1}/{event.total} {event.cell}: {event.text}"
+                share = self._share(where, event.total)
+                self._move(where, f"{left}, {text}" if left else text, share, is_cell=True)
             case LapEnded():
-                pass
+                cell = event.stored.cell
+                self._done.setdefault(where, {})[event.cell] = cell.repeats_done / cell.repeats
             case CellEnded():
-                place = f"{event.index + 1}/{event.total} {event.cell.workload}/{event.cell.id}"
-                self._printer.progress(f"{where}: {place}: {event.text}", status=None)
+                name = f"{event.cell.workload}/{event.cell.id}"
+                self._done.setdefault(where, {})[name] = 1.0
+                self._say(f"{where}: {event.index + 1}/{event.total} {name}: {event.text}")
             case Notice():
                 if event.is_warning:
                     self._printer.warning(f"{where}: {event.text}")
@@ -88,6 +103,14 @@ class LiveView:
                     self._printer.progress(f"{where}: {event.text}")
             case _:
                 raise AssertionError(f"no line for {type(event).__name__}")
+
+    def _share(self, where: str, total: int) -> float:
+        """Of all repeats: cells take turns, so that a cell's place in the list says nothing of the time."""
+        return sum(self._done.get(where, {}).values()) / total
+
+    def _say(self, text: str) -> None:
+        self._spoke_s = self._clock()
+        self._printer.progress(text)
 
     def _move(self, where: str, text: str, share: float | None, *, is_cell: bool = False) -> None:
         if self._bars is None:
@@ -100,8 +123,11 @@ class LiveView:
         self._bars.update(task, description=text[:160], completed=share or 0.0, total=total)
 
     def _say_once(self, where: str, text: str, *, is_cell: bool) -> None:
-        """Off a terminal: a stage's words when they change in more than their figures, cells only when they end."""
-        words = "".join(c for c in text if not c.isdigit())
-        if not is_cell and self._said.get(where) != words and ":" in text:
-            self._said[where] = words
+        """Off a terminal: a stage's words when they change in more than their figures, a cell's once a minute."""
+        same = "".join(c for c in text if not c.isdigit())
+        if is_cell:
+            if self._clock() - self._spoke_s >= HEARTBEAT_S:
+                self._say(f"{where}: {text}")
+        elif self._said.get(where) != same and ":" in text:
+            self._said[where] = same
             self._printer.progress(f"{where}: {text}")

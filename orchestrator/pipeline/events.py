@@ -60,13 +60,19 @@ class CellBegan(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMoved(Event):
-    """Live figures of a running cell: for the eye, not for the record."""
+    """Live figures of a running cell: for the eye, not for the record.
+
+    Attributes:
+        share: Of this repeat, 0..1.
+        left_s: Seconds to the end of the whole sweep, estimated; None before the first repeat ended.
+    """
 
     cell: str
     index: int
     total: int
     share: float
     text: str
+    left_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,12 +176,17 @@ class _Sweep:
 
     def _lap(self, course: Course) -> None:
         road, index, total, repeat = self.road, self.courses.index(course), len(self.courses), len(course.laps)
-        left = remaining.words(remaining.remaining_s(self.courses))
+        left_s = remaining.remaining_s(self.courses)
 
         def show(progress: CellProgress) -> None:
-            text = f"repeat {repeat + 1}/{course.repeats}: {progress.text}" + (f", {left}" if left else "")
             moved = CellMoved(
-                where=road.where, cell=course.name, index=index, total=total, share=progress.share, text=text
+                where=road.where,
+                cell=course.name,
+                index=index,
+                total=total,
+                share=progress.share,
+                text=f"repeat {repeat + 1}/{course.repeats}: {progress.text}",
+                left_s=left_s,
             )
             road.observer.on(moved)
 

@@ -19,12 +19,14 @@ from orchestrator.pipeline.events import (
     CellMoved,
     GateBegan,
     GateEnded,
+    LapEnded,
     Notice,
     StageBegan,
     StageEnded,
     StageMoved,
 )
 from orchestrator.records.record import CellRecord, GateRecord
+from orchestrator.records.store import StoredCell
 
 PROFILE = "name: p\nengine: vllm\nimage: vllm/vllm-openai:v0.31.0\nmodel: some/model\nserved_name: m\n"
 
@@ -220,6 +222,50 @@ def test_every_event_has_its_words_off_a_terminal() -> None:
         "a: note",
         "warning: a: careful",
     ]
+
+
+def lap(cell: str, done: int, *, repeats: int = 5) -> LapEnded:
+    record = CellRecord(
+        id=cell,
+        workload="w",
+        kind="closed",
+        concurrency=1,
+        prompt_tok=8,
+        output_tok=8,
+        repeats=repeats,
+        repeats_done=done,
+        requests_per_repeat=1,
+        digest="",
+    )
+    return LapEnded(where="a", cell=f"w/{cell}", repeat=done - 1, stored=StoredCell(cell=record, requests=()))
+
+
+def test_off_a_terminal_a_long_sweep_says_once_a_minute_where_it_is() -> None:
+    err, now_s = io.StringIO(), 0.0
+    moved = CellMoved(where="a", cell="w/c4", index=2, total=3, share=0.5, text="repeat 2/5: 7 answers", left_s=720.0)
+    with LiveView(Printer(stderr=err), clock=lambda: now_s) as view:
+        for at_s in (1.0, 59.0, 60.0, 61.0, 119.0, 125.0):
+            now_s = at_s
+            view.on(moved)
+
+    assert err.getvalue().splitlines() == ["a: about 12 min left, 3/3 w/c4: repeat 2/5: 7 answers"] * 2
+
+
+def test_the_bar_grows_with_the_repeats_done_whichever_cell_is_on() -> None:
+    shown: list[float | None] = []
+
+    class Recording(LiveView):
+        def _move(self, where: str, text: str, share: float | None, *, is_cell: bool = False) -> None:
+            shown.append(share)
+
+    def moved(index: int) -> CellMoved:
+        return CellMoved(where="a", cell=f"w/c{index}", index=index, total=2, share=0.9, text="")
+
+    with Recording(Printer(stderr=io.StringIO())) as view:
+        for event in (moved(1), lap("c1", 1), moved(0), lap("c0", 1), moved(1), lap("c1", 5), moved(0)):
+            view.on(event)
+
+    assert shown == pytest.approx([0.0, 0.1, 0.2, 0.6])
 
 
 def test_parameters_of_gates_that_the_suite_does_not_run_are_left_aside(

@@ -141,7 +141,7 @@ def test_what_the_budget_never_reached_is_named(world: World) -> None:
 
 
 def test_progress_tells_what_is_left(world: World) -> None:
-    texts: list[str] = []
+    moves: list[CellMoved] = []
     inner = world._run_cell
 
     def show_once(load: Any, cell: Cell, repeat: int, show: Any, stop: Any) -> Any:
@@ -151,12 +151,12 @@ def test_progress_tells_what_is_left(world: World) -> None:
         return inner(load, cell, repeat, show, stop)
 
     world._run_cell = show_once  # type: ignore[method-assign]
-    world.on_event = lambda e: texts.append(e.text) if isinstance(e, CellMoved) else None
+    world.on_event = lambda e: moves.append(e) if isinstance(e, CellMoved) else None
     world.go()
 
-    assert "left" not in texts[0]
-    assert "about 1 s left" in texts[-1]
-    assert "repeat 4/4" in texts[-1]
+    assert moves[0].left_s is None
+    assert moves[-1].left_s == pytest.approx(1.0, abs=0.5)
+    assert "repeat 4/4" in moves[-1].text
 
 
 SLO = Slo(name="chat", ttft_s=1.0, share=0.95)
