@@ -46,8 +46,8 @@ class Attached:
 def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, quiet: bool) -> int:
     """Reach it, gate it if asked, sweep it if asked, write the record."""
     from orchestrator.cli import compose
-    from orchestrator.cli.commands.run import show_roads
-    from orchestrator.cli.eventlog import observed
+    from orchestrator.cli.commands.run import serving_of, show_roads
+    from orchestrator.cli.eventlog import answer_file, observed
     from orchestrator.cli.live import LiveView
     from orchestrator.cli.printer import Printer
     from orchestrator.cli.signals import cancel_on_signals
@@ -56,23 +56,21 @@ def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, qu
     from orchestrator.pipeline.run import travel
     from orchestrator.records.store import Store
 
-    printer = Printer(is_json=as_json, is_quiet=quiet)
+    out = answer_file(events=attached.events, progress=attached.progress, is_json=as_json)
+    printer = Printer(is_json=as_json, is_quiet=quiet, stdout=out)
+    roads: list[Road] = []
     store, cancel = Store(compose.results_root(results)), Cancel()
     with (
         cancel_on_signals(cancel, printer),
         LiveView(printer) as live,
         observed(
-            live,
-            events=attached.events,
-            progress=attached.progress,
-            model=attached.model or "",
-            base_url=attached.url,
+            live, events=attached.events, progress=attached.progress, serving=lambda where: serving_of(roads, where)
         ) as view,
     ):
-        road = _road(attached, store=store, view=view, cancel=cancel)
-        travel(road)
-    show_roads(printer, store, [road])
-    return exit_code([road.error])
+        roads.append(_road(attached, store=store, view=view, cancel=cancel))
+        travel(roads[0])
+    show_roads(printer, store, roads)
+    return exit_code([roads[0].error])
 
 
 def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -> Road:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from typing import TextIO
@@ -13,10 +13,17 @@ from typing import TextIO
 import orjson
 
 from orchestrator.errors import InputError
-from orchestrator.pipeline.events import CellEnded, Event, GateEnded, LapEnded, Observer
+from orchestrator.pipeline.events import CellEnded, Event, GateEnded, LapEnded, Observer, StageEnded
 from orchestrator.records.exchange.benchy_progress import BenchyProgress
 from orchestrator.records.record import CellRecord
 from orchestrator.values import Json, utc_now
+
+Serving = Callable[[str], tuple[str, str]]
+"""The served model's name and the base URL, by an event's `where`."""
+
+STDOUT = "-"
+ENDINGS = {"interrupted": "interrupted", "failed": "error"}
+"""Of a stage, in llama-benchy's words."""
 
 
 class Observers:
@@ -66,24 +73,29 @@ def _snake(name: str) -> str:
 class ProgressLines:
     """llama-benchy's progress lines, a repeat at a time, when it has ended."""
 
-    def __init__(self, file: TextIO, *, model: str, base_url: str) -> None:
+    def __init__(self, file: TextIO, *, serving: Serving) -> None:
         self._lock = threading.Lock()
-        self._lines = BenchyProgress(file.write, model=model, base_url=base_url)
+        self._lines = BenchyProgress(file.write, model="", base_url="")
         self._file = file
+        self._serving = serving
+        self._status = "ok"
         self._lines.begin(time.time())
 
     def on(self, event: Event) -> None:
+        if isinstance(event, StageEnded):
+            self._status = ENDINGS.get(event.status, self._status)
         if not isinstance(event, LapEnded):
             return
         cell = event.stored.cell
         requests = [r for r in event.stored.requests if r.repeat == event.repeat]
         with self._lock, suppress(OSError):
+            self._lines.model, self._lines.base_url = self._serving(event.where)
             self._lines.lap(cell, requests, zero_s=_zero_s(cell, event.repeat))
             self._file.flush()
 
     def end(self) -> None:
         with suppress(OSError):
-            self._lines.end(time.time())
+            self._lines.end(time.time(), status=self._status)
 
 
 def _zero_s(cell: CellRecord, repeat: int) -> float:
@@ -91,9 +103,22 @@ def _zero_s(cell: CellRecord, repeat: int) -> float:
     return time.time() - cell.spans_ns[repeat][1] / 1e9
 
 
+def answer_file(*, events: str | None, progress: str | None, is_json: bool) -> TextIO | None:
+    """Where the answer goes: stdout (None), or stderr when lines for a program have stdout.
+
+    Raises:
+        InputError: Two would have stdout.
+    """
+    asked = {"--events -": events == STDOUT, "--progress-jsonl -": progress == STDOUT, "--json": is_json}
+    names = [name for name, is_asked in asked.items() if is_asked]
+    if len(names) > 1:
+        raise InputError(f"{' and '.join(names)} cannot share stdout", hint="give a file instead of `-`")
+    return sys.stderr if STDOUT in (events, progress) else None
+
+
 @contextmanager
 def observed(
-    view: Observer, *, events: str | None, progress: str | None, model: str = "", base_url: str = ""
+    view: Observer, *, events: str | None, progress: str | None, serving: Serving = lambda _: ("", "")
 ) -> Iterator[Observer]:
     """The view, and the files that were asked for (`-`: stdout).
 
@@ -107,7 +132,7 @@ def observed(
         if events is not None:
             found.append(EventLog(_open(events, opened, "--events")))
         if progress is not None:
-            lines = ProgressLines(_open(progress, opened, "--progress-jsonl"), model=model, base_url=base_url)
+            lines = ProgressLines(_open(progress, opened, "--progress-jsonl"), serving=serving)
             found.append(lines)
         yield Observers(found)
     finally:
@@ -119,7 +144,7 @@ def observed(
 
 
 def _open(path: str, opened: list[TextIO], option: str) -> TextIO:
-    if path == "-":
+    if path == STDOUT:
         return sys.stdout
     try:
         file = open(path, "w", encoding="utf-8")  # noqa: SIM115 (closed by `observed`)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.eventlog import observed
+from orchestrator.cli.main import main
 from orchestrator.cli.options import seconds_of
 from orchestrator.errors import InputError
-from orchestrator.pipeline.events import Event
+from orchestrator.pipeline.events import Event, StageEnded
 from tests.unit.road_fakes import QUICK, World
 
 
@@ -28,7 +29,9 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 def travelled(tmp_path: Path, **files: str) -> World:
     (tmp_path / "runs").mkdir()
     world = World(tmp_path / "runs", workloads=(replace(QUICK, repeats=2),))
-    with observed(Silent(), events=files.get("events"), progress=files.get("progress"), model="m") as observer:
+    with observed(
+        Silent(), events=files.get("events"), progress=files.get("progress"), serving=lambda _: ("m", "http://x/v1")
+    ) as observer:
         world.on_event = observer.on
         world.go()
     return world
@@ -48,9 +51,52 @@ def test_every_event_is_one_line(tmp_path: Path) -> None:
 def test_progress_lines_have_each_request_once_and_an_end(tmp_path: Path) -> None:
     travelled(tmp_path, progress=str(tmp_path / "progress.jsonl"))
 
-    kinds = [line["type"] for line in lines_of(tmp_path / "progress.jsonl")]
+    lines = lines_of(tmp_path / "progress.jsonl")
+    kinds = [line["type"] for line in lines]
     assert (kinds[0], kinds[-1]) == ("header", "bench_complete")
     assert kinds.count("request_start") == kinds.count("request_end") == 2 * (1 + 2)
+    assert {(x["model"], x["base_url"]) for x in lines if x["type"] == "request_start"} == {("m", "http://x/v1")}
+    assert lines[-1]["status"] == "ok"
+
+
+@pytest.mark.parametrize(("status", "told"), [("interrupted", "interrupted"), ("failed", "error"), ("passed", "ok")])
+def test_the_last_progress_line_says_how_it_ended(status: str, told: str, tmp_path: Path) -> None:
+    ended = StageEnded(where="a", stage="sweeps", status=status, detail="", duration_s=1.0)
+    collected = StageEnded(where="a", stage="collect", status="passed", detail="", duration_s=1.0)
+    with observed(Silent(), events=None, progress=str(tmp_path / "p.jsonl")) as observer:
+        observer.on(ended)
+        observer.on(collected)
+
+    last = lines_of(tmp_path / "p.jsonl")[-1]
+    assert (last["type"], last["status"]) == ("bench_complete", told)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--events", "-", "--json"], "--events - and --json"),
+        (["--progress-jsonl", "-", "--json"], "--progress-jsonl - and --json"),
+        (["--events", "-", "--progress-jsonl", "-"], "--events - and --progress-jsonl -"),
+    ],
+)
+def test_two_programs_cannot_read_one_stdout(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for verb in (["sweep", "--url", "http://127.0.0.1:1", "--workload", "quick"], ["run", "no-such-profile"]):
+        assert main([*verb, *words, "--results", str(tmp_path / "runs")]) == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_with_events_on_stdout_every_line_there_is_an_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sweep", "--url", "http://127.0.0.1:1", "--workload", "quick", "--events", "-"]
+
+    assert main([*words, "--results", str(tmp_path)]) == 3
+
+    shown = capsys.readouterr()
+    events = [json.loads(line)["event"] for line in shown.out.splitlines()]
+    assert (events[0], events[-1]) == ("stage_began", "stage_ended")
+    assert "record: " in shown.err
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def take_road(
 ) -> int:
     """Compose and travel; shared with `deploy`."""
     from orchestrator.cli import compose
-    from orchestrator.cli.eventlog import observed
+    from orchestrator.cli.eventlog import answer_file, observed
     from orchestrator.cli.live import LiveView
     from orchestrator.cli.printer import Printer
     from orchestrator.cli.signals import cancel_on_signals
@@ -126,7 +126,9 @@ def take_road(
     from orchestrator.pipeline.road import Box
     from orchestrator.records.store import Store
 
-    printer = Printer(is_json=as_json, is_quiet=quiet)
+    out = answer_file(events=events, progress=progress, is_json=as_json)
+    printer = Printer(is_json=as_json, is_quiet=quiet, stdout=out)
+    roads: list[Road] = []
     revision = compose.GitRevision()
     loaded = compose.load_profile(profile)
     names = tuple(workloads) or loaded.profile.workloads
@@ -135,16 +137,14 @@ def take_road(
     entries = () if loaded.profile.attach else compose.resolve_entries(on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
     store, cancel = Store(compose.results_root(results)), Cancel()
-    name = loaded.profile.served_name or loaded.profile.name
     with (
         compose.open_hosts(entries) as hosts,
         cancel_on_signals(cancel, printer),
         LiveView(printer) as live,
-        observed(live, events=events, progress=progress, model=name) as view,
+        observed(live, events=events, progress=progress, serving=lambda where: serving_of(roads, where)) as view,
     ):
         tools = compose.make_tools(Turns(together=together), backend=backend)
         opened = dict(zip((e.name for e in entries), hosts, strict=True))
-        roads = []
         for group in groups:
             job = compose.make_job(
                 loaded.profile,
@@ -162,6 +162,12 @@ def take_road(
         travel_all(roads)
     show_roads(printer, store, roads)
     return exit_code([road.error for road in roads])
+
+
+def serving_of(roads: Sequence[Road], where: str) -> tuple[str, str]:
+    """Model and base URL of the road at a host group, as far as they are known by now."""
+    found = (road.run for road in roads if road.where == where)
+    return next(((run.served_name or "", run.base_url or "") for run in found), ("", ""))
 
 
 def show_roads(printer: Printer, store: Store, roads: Sequence[Road]) -> None:
