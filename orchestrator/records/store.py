@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import InputError, StoreError
+from orchestrator.records.lines import read_requests
 from orchestrator.records.record import FORMAT, CellRecord, GateRecord, RequestRecord, RunRecord
 from orchestrator.values import Json, Secret, redact, redact_json, utc_now
 
@@ -57,7 +58,15 @@ class StoredRun:
 
     def cells(self) -> tuple[StoredCell, ...]:
         """All cells that can be read, by workload and name; a corrupt one is left out (see `unreadable_cells`)."""
-        return tuple(cell for _, cell in self._read_cells() if isinstance(cell, StoredCell))
+        return tuple(cell for cell in self.each_cell() if isinstance(cell, StoredCell))
+
+    def each_cell(self) -> Iterator[StoredCell | Unreadable]:
+        """One after the other, by workload and name: of a big run only one cell's requests need be held."""
+        return (read_cell(path) for path in self.cell_files())
+
+    def cell_files(self) -> tuple[Path, ...]:
+        """By workload and name; the requests of each lie in `requests_file`."""
+        return tuple(sorted((self.directory / "sweeps").glob("*/*.json")))
 
     def find_cell(self, cell: CellRecord) -> StoredCell | None:
         """One cell with its requests; None when it cannot be read any more."""
@@ -83,7 +92,7 @@ class StoredRun:
         yield from (line for line in found if isinstance(line, dict))
 
     def unreadable_cells(self) -> tuple[Unreadable, ...]:
-        return tuple(cell for _, cell in self._read_cells() if isinstance(cell, Unreadable))
+        return tuple(cell for cell in self.each_cell() if isinstance(cell, Unreadable))
 
     def _read_gates(self) -> Iterator[GateRecord | Unreadable]:
         for path in sorted((self.directory / "gates").glob("*.json")):
@@ -91,13 +100,6 @@ class StoredRun:
                 yield GateRecord.from_json(_read_json(path))
             except (OSError, ValueError, TypeError, KeyError) as exc:
                 yield Unreadable(path=path, reason=_reason(exc))
-
-    def _read_cells(self) -> Iterator[tuple[Path, StoredCell | Unreadable]]:
-        for path in sorted((self.directory / "sweeps").glob("*/*.json")):
-            try:
-                yield path, _read_cell(path)
-            except (OSError, ValueError, TypeError, KeyError) as exc:
-                yield path, Unreadable(path=path, reason=str(exc))
 
 
 class RunWriter:
@@ -290,15 +292,22 @@ def _host_names(run: RunRecord) -> list[str]:
     return sorted(str(h.get("name")) for h in run.hosts)
 
 
+def read_cell(path: Path) -> StoredCell | Unreadable:
+    """The cell of that file with its requests, or why it cannot be read."""
+    try:
+        return _read_cell(path)
+    except (OSError, ValueError, TypeError, KeyError) as exc:
+        return Unreadable(path=path, reason=str(exc))
+
+
+def requests_file(path: Path) -> Path:
+    """Where the requests of a cell's file lie."""
+    return path.with_suffix(".requests.jsonl")
+
+
 def _read_cell(path: Path) -> StoredCell:
     cell = CellRecord.from_json(_read_json(path))
-    lines = path.with_suffix(".requests.jsonl").read_text().splitlines()
-    return StoredCell(cell=cell, requests=tuple(_request(json.loads(line)) for line in lines if line))
-
-
-def _request(raw: Mapping[str, Any]) -> RequestRecord:
-    events = tuple((int(t), None if n is None else int(n)) for t, n in raw.get("events", ()))
-    return RequestRecord.from_json({**raw, "events": events})
+    return StoredCell(cell=cell, requests=read_requests(requests_file(path).read_bytes()))
 
 
 def _json_or_none(line: str) -> Any:

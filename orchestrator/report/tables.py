@@ -11,7 +11,7 @@ from orchestrator.figures.plain import plain
 from orchestrator.figures.prefill import PrefillSpeed, prefill_speed
 from orchestrator.figures.swarm import WarmAgent, warm_agent
 from orchestrator.records.record import GateRecord, RunRecord
-from orchestrator.records.store import StoredRun
+from orchestrator.records.store import StoredCell, StoredRun, Unreadable
 from orchestrator.report import foreign
 from orchestrator.report.notes import marks, notes, remarks
 from orchestrator.report.searches import SearchAnswer, searches_of
@@ -135,10 +135,33 @@ class RunRow:
         }
 
 
-def run_row(stored: StoredRun) -> RunRow:
-    """Read one run's record into its row."""
-    figures = [cell_figures(c.cell, c.requests) for c in stored.cells()]
-    ordered = sorted(figures, key=_load_order)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellsRead:
+    """A run's cells as figures, by workload and name, and those that could not be read."""
+
+    figures: tuple[CellFigures, ...]
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+def read_cells(stored: StoredRun) -> CellsRead:
+    """From the raw records, each read once and let go."""
+    figures, unreadable = [], []
+    for found in stored.each_cell():
+        if isinstance(found, StoredCell):
+            figures.append(cell_figures(found.cell, found.requests))
+        else:
+            unreadable.append(found)
+    return CellsRead(figures=tuple(figures), unreadable=tuple(unreadable))
+
+
+def run_row(stored: StoredRun, cells: CellsRead | None = None) -> RunRow:
+    """One run's record as its row.
+
+    Args:
+        cells: Its figures, where they are known already; else they are read.
+    """
+    cells = read_cells(stored) if cells is None else cells
+    ordered = sorted(cells.figures, key=_load_order)
     gates = _gates(stored)
     return RunRow(
         run=stored.run,
@@ -146,7 +169,7 @@ def run_row(stored: StoredRun) -> RunRow:
         points=tuple(point_row(f, ordered) for f in ordered),
         verdict=gate_verdict(stored.run, gates),
         searches=searches_of(stored.events("search")),
-        warnings=_warnings(stored),
+        warnings=_warnings(stored, cells.unreadable),
     )
 
 
@@ -199,9 +222,9 @@ def _load_order(figures: CellFigures) -> tuple[str, str, int, int, int]:
     return cell.workload, cell.kind, cell.prompt_tok, cell.output_tok, cell.concurrency
 
 
-def _warnings(stored: StoredRun) -> tuple[str, ...]:
+def _warnings(stored: StoredRun, cells: Sequence[Unreadable]) -> tuple[str, ...]:
     """By file and reason, the file as seen from the results folder: a page is given away, a home's path is not."""
-    broken = (*stored.unreadable_gates(), *stored.unreadable_cells())
+    broken = (*stored.unreadable_gates(), *cells)
     return tuple(f"{b.path.relative_to(stored.directory.parent)}: {b.reason}" for b in broken)
 
 

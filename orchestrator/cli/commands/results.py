@@ -1,4 +1,4 @@
-"""`gate0 results`: list and show records."""
+"""`gate0 results`: list and show records, delete what was derived from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def results() -> None:
-    """List and show records."""
+    """List and show records, delete what was derived from them."""
 
 
 @results.command("list")
@@ -28,11 +28,12 @@ def list_runs(*, results: str | None, as_json: bool) -> int:
     from orchestrator.cli.compose import results_root
     from orchestrator.cli.printer import Printer
     from orchestrator.records.store import Store
-    from orchestrator.report.tables import run_row
+    from orchestrator.report.derived.rows import rows_of
 
     printer = Printer(is_json=as_json)
-    good, bad = Store(results_root(results)).runs()
-    rows = [run_row(stored) for stored in good]
+    root = results_root(results)
+    good, bad = Store(root).runs()
+    rows = rows_of(good, root)
     for broken in bad:
         printer.warning(f"{broken.path}: {broken.reason}")
     lines = [(r.run.id, r.run.status, r.verdict, str(len(r.points))) for r in rows]
@@ -53,11 +54,12 @@ def show_run(*, run: str, evidence: bool, cell: str | None, results: str | None,
     from orchestrator.cli.compose import results_root
     from orchestrator.cli.printer import Printer
     from orchestrator.records.store import Store
-    from orchestrator.report.tables import run_row
+    from orchestrator.report.derived.rows import rows_of
 
     printer = Printer(is_json=as_json)
-    stored = Store(results_root(results)).find(run)
-    row = run_row(stored)
+    root = results_root(results)
+    stored = Store(root).find(run)
+    (row,) = rows_of([stored], root)
     for warning in row.warnings:
         printer.warning(warning)
     if cell is not None:
@@ -67,6 +69,28 @@ def show_run(*, run: str, evidence: bool, cell: str | None, results: str | None,
     if evidence:
         document["evidence"] = [g.as_json() for g in row.gates]
     printer.document(document)
+    return 0
+
+
+@results.command("clean")
+@click.option("--derived", is_flag=True, help="figures kept in .derived; the next report computes them again")
+@results_option
+def clean(*, derived: bool, results: str | None) -> int:
+    """Delete what was computed from the records and kept; the records stay."""
+    from orchestrator.cli.compose import results_root
+    from orchestrator.cli.printer import Printer
+    from orchestrator.errors import InputError, StoreError
+    from orchestrator.report.derived.files import FOLDER
+    from orchestrator.report.derived.files import clean as delete
+
+    if not derived:
+        raise InputError("nothing named to delete", hint="--derived: the figures kept in .derived")
+    folder = results_root(results) / FOLDER
+    try:
+        freed = delete(folder.parent)
+    except OSError as exc:
+        raise StoreError(f"cannot delete {folder}: {exc.strerror}", hint=f"`rm -r {folder}` does the same") from exc
+    Printer().answer(f"{folder}: {freed / 1e6:.1f} MB deleted" if freed else "nothing derived is kept")
     return 0
 
 
