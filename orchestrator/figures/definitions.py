@@ -58,12 +58,15 @@ def definitions(*, clock: str = "user") -> dict[str, str]:
 
 
 def find_definition(name: str) -> Definition:
-    """By its name, with or without a unit (`ttft`, `ttft_ms`, `TTFT`).
+    """By its name, with or without a unit (`ttft`, `ttft_ms`, `TTFT`), or by its tag, as records and sheets show it.
 
     Raises:
         InputError: No figure of that name.
     """
     known = {d.name: d for d in all_definitions()}
+    by_tag = {d.tag: d for d in all_definitions()}
+    if name in by_tag:
+        return by_tag[name]
     asked = name.lower().replace("-", "_")
     for candidate in (asked, *(asked.removesuffix(unit) for unit in ("_ms", "_s", "_tok_per_s", "_rps"))):
         if candidate in known:

@@ -255,12 +255,20 @@ REQUESTS = (
         peers="vLLM bench stores it; others pass it through",
     ),
     Definition(
+        name="server_queue",
+        tag="server_queue_time/v1",
+        unit="ms",
+        meaning="Time a request waited at the server before its prefill began, by the server's own clock.",
+        formula="vLLM queue_time_ms",
+        peers="vLLM bench stores it; others pass it through",
+    ),
+    Definition(
         name="server_gap",
         tag="client_minus_server_ttft/v1",
         unit="ms",
         meaning="What the client saw on top of the server: network, HTTP, tokenizer, our stamps. Client or network "
         "bound when its median exceeds both 5 ms and 3 % of TTFT.",
-        formula="ttft - (queue_time_ms + server_ttft)",
+        formula="ttft - (server_queue + server_ttft)",
         peers="none publishes it",
     ),
     Definition(

@@ -204,7 +204,7 @@ def _server(f: CellFigures) -> Iterator[Figure]:
     if f.server is not None:
         yield from percentile_lines("server_ttft", "server_ttft", f.server.ttft_ms)
         if f.server.queue_ms is not None:
-            yield from percentile_lines("server queue", "server_ttft", f.server.queue_ms)
+            yield from percentile_lines("server_queue", "server_queue", f.server.queue_ms)
         for line in percentile_lines("server_gap", "server_gap", f.server.gap_ms):
             yield replace(line, method=DERIVED)
     if f.speculation is not None:

@@ -40,7 +40,7 @@ def test_a_record_carries_the_tags_of_all_figures_and_of_its_clock() -> None:
     assert len(found) == len(all_definitions()) + 1
 
 
-@pytest.mark.parametrize("asked", ["ttft", "TTFT", "ttft_ms", "ttft-ms"])
+@pytest.mark.parametrize("asked", ["ttft", "TTFT", "ttft_ms", "ttft-ms", "first_token_from_send/v1"])
 def test_a_figure_is_found_by_the_name_it_has_anywhere(asked: str) -> None:
     assert find_definition(asked).name == "ttft"
 

@@ -44,6 +44,7 @@ def lines(case: str, cell: str) -> dict[str, Figure]:
         ("sessions", "s", "turn 2 cached", ("75.0%", 1, "", "measured")),
         ("drift", "c", "drift", ("1.10", 5, "1.08 to 1.12", "derived")),
         ("against_it", "c", "server_gap p50", ("13.0 ms", 3, "", "derived")),
+        ("against_it", "c", "server_queue p50", ("20.0 ms", 3, "", "measured")),
         ("speculation", "c", "acceptance_rate", ("70.0%", None, "", "measured")),
     ],
 )
@@ -54,6 +55,13 @@ def test_a_figure_has_its_n_interval_and_method(
     found = lines(case, cell)[name]
 
     assert (found.words, found.n, found.interval_words, found.method) == shown
+
+
+def test_the_servers_queue_is_not_explained_as_its_first_token() -> None:
+    found = lines("against_it", "c")
+
+    assert found["server_queue p50"].definition == "server_queue_time/v1"
+    assert found["server_ttft p50"].definition == "server_scheduled_to_first_token/v1"
 
 
 @pytest.mark.parametrize("path", FILES, ids=[f.stem for f in FILES])
