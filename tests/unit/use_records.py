@@ -19,7 +19,8 @@ def row_of(name: str, raw: Mapping[str, Any]) -> RunRow:
 
     Args:
         raw: `cells`: each with the arguments of its maker (`make`, else `closed`); `profile`: its name, else the run's;
-            `hosts`: how many; `foreign`: of another tool; the rest are fields of the run.
+            `profile_json`: itself; `hosts`: how many, or facts for each; `foreign`: of another tool, with more of its
+            `source`; the rest are fields of the run.
     """
     given = dict(raw)
     cells = [_cell(dict(c)) for c in given.pop("cells")]
@@ -28,10 +29,12 @@ def row_of(name: str, raw: Mapping[str, Any]) -> RunRow:
         "profile_name": profile,
         "profile_title": f"title of {profile}",
         "profile_digest": f"digest of {profile}",
-        "hosts": tuple({"name": f"spark0{i + 1}"} for i in range(given.pop("hosts", 1))),
+        "profile": given.pop("profile_json", {}),
+        "hosts": _hosts(given.pop("hosts", 1)),
     }
-    if given.pop("foreign", False):
-        changes |= {"gates": {}, "suite": None, "source": {"tool": "transcript", "title": "a report"}}
+    if foreign := given.pop("foreign", None):
+        more = foreign if isinstance(foreign, dict) else {}
+        changes |= {"gates": {}, "suite": None, "source": {"tool": "transcript", "title": "a report", **more}}
     record = run(name, **{**changes, **given})
     figures = [cell_figures(c.cell, c.requests) for c in cells]
     return RunRow(
@@ -40,6 +43,11 @@ def row_of(name: str, raw: Mapping[str, Any]) -> RunRow:
         points=tuple(point_row(f, figures) for f in figures),
         verdict=gate_verdict(record),
     )
+
+
+def _hosts(told: int | list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    each = [{} for _ in range(told)] if isinstance(told, int) else told
+    return tuple({"name": f"spark0{i + 1}", **facts} for i, facts in enumerate(each))
 
 
 def _cell(raw: dict[str, Any]) -> StoredCell:
