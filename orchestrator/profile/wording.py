@@ -109,7 +109,8 @@ def type_hint(node: Node | None, kinds: Sequence[str]) -> str | None:
         return f'put it in quotes: "{node.written}"'
     if kinds and "integer" in kinds and isinstance(node.content, float) and node.content.is_integer():
         return f"write {int(node.content)}"
-    return "write it as a list: `[…]`" if "array" in kinds and node.content is not None else None
+    is_list_only = "array" in kinds and not {"integer", "number", "boolean", "string"} & set(kinds)
+    return "write it as a list: `[…]`" if is_list_only and node.content is not None else None
 
 
 def _text_hint(text: str, kinds: Sequence[str]) -> str | None:

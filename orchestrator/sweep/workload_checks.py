@@ -75,7 +75,9 @@ def _foreign_keys(document: Document, kinds: Sequence[Kind], own: Sequence[Kind]
         asked = kinds if is_override(document.place_of((key,)).file) else own
         if not {k.value for k in asked} & set(takers):
             here = ", ".join(k.value for k in kinds)
-            yield (key,), f"not a key of kind {here}; it belongs to {', '.join(takers)}"
+            is_old = is_override(document.place_of(("kind",)).file) and not is_override(document.place_of((key,)).file)
+            way_out = f"; `--set {key}=null` leaves it out" if is_old else ""
+            yield (key,), f"not a key of kind {here}; it belongs to {', '.join(takers)}{way_out}"
 
 
 def _lengths(value: Values, kinds: Sequence[Kind]) -> Iterator[Finding]:

@@ -46,6 +46,22 @@ def test_every_mistake_is_named_with_its_line(path: Path) -> None:
     assert places == path.with_suffix(".txt").read_text().splitlines()
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("concurrency: 1.5", "expected a whole number or a list of them, got `1.5`"),
+        ("concurrency: 2.0", "expected a whole number or a list of them, got `2.0`: write 2"),
+        ("kind: mixed\nlanes: [{name: a, concurrency: 1}]", "expected at least 2 entries, got 1"),
+        ("kind: mixed\nlanes: []", "expected at least 2 entries, got an empty list"),
+    ],
+)
+def test_a_message_says_what_was_found_and_no_way_that_is_refused_too(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile) as refused:
+        load_workload(written(tmp_path, text), search=())
+
+    assert [p.message for p in refused.value.problems] == [said]
+
+
 def test_a_key_of_another_kind_says_whose_it_is(tmp_path: Path) -> None:
     path = written(tmp_path, "kind: [closed, batch]\ncap: 25")
 
@@ -325,6 +341,8 @@ def test_set_of_another_kind_finds_what_the_file_says_for_the_old_one() -> None:
         load("quick", "kind=open")
 
     assert [(Path(p.file).name, p.line, p.path) for p in refused.value.problems] == [("quick.yaml", 8, "concurrency")]
+    assert "`--set concurrency=null` leaves it out" in str(refused.value)
+    assert load("quick", "kind=open", "concurrency=null").kinds == (Kind.OPEN,)
 
 
 def test_set_of_an_unknown_lane_says_which_there_are() -> None:
