@@ -25,7 +25,7 @@ from orchestrator.report.notebook.curves import MOST_LOADS, all_charts, section
 from orchestrator.report.notebook.page import page, script_json, vega_bundle
 from orchestrator.report.raw import RawRecords
 from orchestrator.report.tables import RunRow, point_row, run_row
-from tests.unit.chart_records import CHAT, closed, opened, stated, swarm, write
+from tests.unit.chart_records import CHAT, closed, opened, stamp, stated, swarm, tell, write
 from tests.unit.test_report import run
 
 HOSTILE = "</script><img src=x onerror=alert(1)> \" ' \\ ${7*7} \u2028 [datum.x] 日本 \ud800"
@@ -105,6 +105,22 @@ def empty_cells(folder: Path) -> list[StoredRun]:
     return [write(folder, "a", [closed(u, 20 * u, 0.5, repeats=(1.0,), rounds=1, failed=u) for u in (1, 2)])]
 
 
+def told(folder: Path) -> list[StoredRun]:
+    """Of two hosts and an engine."""
+    stored = write(folder, "a", [closed(2, 20, 0.5, failed=1), closed(1, 20, 0.5)])
+    for host in ("spark01", "spark02"):
+        gpus = [{"utilization_percent": 90.0, "sm_clock_mhz": 2400, "power_w": 60.0}] * (1 if host == "spark01" else 2)
+        tell(
+            stored,
+            [
+                {"at": stamp(t), "where": host, "memory": {"available_bytes": 10**9 * t}, "gpus": gpus}
+                for t in range(20)
+            ],
+        )
+    tell(stored, [{"at": stamp(t), "where": "spark01:8000", "engine": {"running": 2, "waiting": t}} for t in range(20)])
+    return [stored]
+
+
 SHAPES: tuple[Callable[[Path], list[StoredRun]], ...] = (
     one_point,
     one_configuration,
@@ -116,6 +132,7 @@ SHAPES: tuple[Callable[[Path], list[StoredRun]], ...] = (
     agents,
     unlike_scales,
     empty_cells,
+    told,
 )
 
 

@@ -12,10 +12,11 @@ import pytest
 
 from orchestrator.cli.main import main
 from orchestrator.records.record import CellRecord, RequestRecord
+from orchestrator.report.charts.bars import MOST, timeline
 from orchestrator.report.charts.clock import lap_zero, utc_s
 from orchestrator.report.charts.telemetry import MOST as MOST_SAMPLES
 from orchestrator.report.charts.telemetry import panels
-from orchestrator.report.charts.timeline import MOST, timeline, timeline_charts
+from orchestrator.report.charts.timeline import timeline_charts
 from tests.unit.chart_records import S, closed, opened, stamp, tell, write
 from tests.unit.test_charts import book, rows
 
@@ -123,6 +124,17 @@ def test_each_request_of_an_open_load_has_its_line_from_when_it_was_due() -> Non
     assert (bar.line, bar.due, bar.sent, bar.first, bar.last, bar.end) == (1, 0.5, 1.5, 2.5, 3.5, 3.5)
 
 
+def test_the_servers_own_queue_is_no_prefill_where_it_is_told(tmp_path: Path) -> None:
+    cell = closed(1, 10, 2.0, repeats=(1.0,))
+    queued = replace(cell, requests=tuple(replace(r, server={"queue_time_ms": 500.0}) for r in cell.requests))
+
+    (chart,) = timeline_charts(book(write(tmp_path, "a", [queued])))
+
+    assert [(r["s"], r["u"], r["f"]) for r in rows(chart, "requests")] == [(0.0, 0.5, 2.0), (10.0, 10.5, 12.0)]
+    assert "the longest queue 0.50 s, the longest prefill 1.50 s" in chart.text
+    assert "own queue" not in chart.text
+
+
 def test_of_many_requests_the_first_two_hundred_are_shown_and_said(tmp_path: Path) -> None:
     stored = write(tmp_path, "a", [opened(10, 0.3, 0.1, n=MOST + 40)])
 
@@ -131,7 +143,7 @@ def test_of_many_requests_the_first_two_hundred_are_shown_and_said(tmp_path: Pat
     assert len(rows(chart, "requests")) == MOST
     assert chart.text == (
         "The first 200 of 240 requests of repeat 1, 22.0 s, a line a request: the longest queue 0.10 s, the longest "
-        "prefill 0.30 s; none failed."
+        "prefill 0.30 s; none failed. The server's own queue is in its prefill."
     )
 
 
@@ -141,7 +153,7 @@ def test_a_failed_request_is_crossed_and_has_no_prefill(tmp_path: Path) -> None:
     (chart,) = timeline_charts(book(stored))
 
     broken, good = rows(chart, "requests")
-    assert broken == {"i": 0, "q": 0.0, "s": 0.0, "e": 10.0, "z": 0.0, "k": "http_5xx", "w": "0", "p": 128}
+    assert broken == {"i": 0, "q": 0.0, "s": 0.0, "u": 0.0, "e": 10.0, "z": 0.0, "k": "http_5xx", "w": "0", "p": 128}
     assert {k: good[k] for k in "isfe"} == {"i": 1, "s": 0.0, "f": 0.5, "e": 10.0}
     assert "1 failed" in chart.text
 

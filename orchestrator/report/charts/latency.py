@@ -11,6 +11,7 @@ from orchestrator.figures.request import e2e_ms, e2e_scheduled_ms, ttft_ms, ttft
 from orchestrator.figures.scope import Value, adjusted_values, of_phase
 from orchestrator.figures.stats import SHARES, nearest_rank, values_needed
 from orchestrator.records.record import RequestRecord
+from orchestrator.report.charts.axes import is_log, y_scale
 from orchestrator.report.charts.curves import Curve, Load, listed
 from orchestrator.report.charts.stack import (
     Layers,
@@ -18,13 +19,11 @@ from orchestrator.report.charts.stack import (
     Spec,
     dimmed,
     group,
-    is_log,
     looks,
     mark,
     picked,
     short,
     stacked,
-    y_scale,
 )
 from orchestrator.report.charts.user_words import joined
 from orchestrator.report.notebook.book import Chart

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.figures.stats import Percentiles
+from orchestrator.report.charts.axes import is_log, level_axis, y_scale
 from orchestrator.report.charts.curves import Curve, Load
+from orchestrator.report.charts.readings import MEASURED, tag
 from orchestrator.report.charts.stack import (
     PICK,
     Layers,
@@ -15,15 +17,12 @@ from orchestrator.report.charts.stack import (
     Spec,
     group,
     guard_words,
-    is_log,
-    level_axis,
     looks,
     mark,
     marks,
     short,
     stacked,
     tooltip,
-    y_scale,
 )
 from orchestrator.report.charts.user_words import broken, joined
 from orchestrator.report.kinds.arrivals import asked_rps
@@ -56,9 +55,9 @@ def rate_chart(load: Load) -> Chart | None:
 
 def _panel(load: Load, shown: str, x: Spec, *, is_first: bool) -> Panel:
     curves = list(enumerate(load.curves))
-    scheduled = [_row(i, p, at, due, shown) for i, c in curves for p, at, due, _ in _pairs(c, shown)]
+    scheduled = [_row(i, p, at, due, shown, is_due=True) for i, c in curves for p, at, due, _ in _pairs(c, shown)]
     sent = [
-        {**_row(i, p, at, own, shown), "s": short(getattr(due, shown) / 1000)}
+        {**_row(i, p, at, own, shown, is_due=False), "s": short(getattr(due, shown) / 1000)}
         for i, c in curves
         for p, at, due, own in _pairs(c, shown)
         if own is not None and _is_known(own, shown)
@@ -107,7 +106,9 @@ def _is_known(found: Percentiles, shown: str) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _row(place: int, point: PointRow, at: float, found: Percentiles | None, shown: str) -> dict[str, Any]:
+def _row(
+    place: int, point: PointRow, at: float, found: Percentiles | None, shown: str, *, is_due: bool
+) -> dict[str, Any]:
     assert found is not None
     value, interval = getattr(found, shown) / 1000, found.intervals.get(shown)
     has_ends = interval is not None and math.isfinite(interval.high)
@@ -123,7 +124,8 @@ def _row(place: int, point: PointRow, at: float, found: Percentiles | None, show
         **ends,
         "w": words,
         "n": found.n,
-        "m": "measured",
+        "d": tag("ttft_scheduled" if is_due else "ttft"),
+        "m": MEASURED,
         **({"g": guard} if guard else {}),
     }
 

@@ -15,12 +15,10 @@ from orchestrator.report.charts.curves import Curve
 from orchestrator.report.charts.palette import CROSS
 from orchestrator.report.charts.readings import Reading
 from orchestrator.report.tables import PointRow
-from orchestrator.report.text import rate, share
+from orchestrator.report.text import DASH, rate, share
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 GAP = 34
-LOG_FROM = 30.0
-"""Values that differ by more than this stand on a logarithmic axis: on a linear one the small ones are a line."""
 PICK = "pick"
 
 COMMON = ("d", "m", "n")
@@ -185,14 +183,14 @@ def marks(name: str, x: Spec, curves: Sequence[Curve], tooltip: Sequence[Spec], 
         )
         ends = {"y": {**y, "field": "lo"}, "y2": {"field": "hi"}}
         point = {"opacity": dimmed(), "shape": look["shape"], "tooltip": list(tooltip)}
-        crossed = {"opacity": dimmed(), "tooltip": list(tooltip)}
+        crossed = {"opacity": dimmed(), "tooltip": [*tooltip, INVALID]}
         line = mark("line", {"opacity": dimmed(), "strokeDash": look["strokeDash"]}, valid, strokeWidth=2)
         found = [
             mark("area", {**ends, "opacity": dimmed(0.14)}, known),
             mark("rule", {**ends, "opacity": dimmed(0.6)}, known, strokeWidth=1),
             {**line, "params": [picked()]} if is_first else line,
             mark("point", point, valid, filled=True, size=60),
-            mark("point", point, broken, filled=False, size=70, strokeWidth=1.5),
+            mark("point", {**point, "tooltip": [*tooltip, INVALID]}, broken, filled=False, size=70, strokeWidth=1.5),
             mark("point", crossed, broken, shape=CROSS, filled=False, size=130, strokeWidth=1.5),
         ]
         return [group(name, {"x": x, "y": y, "color": look["color"]}, found, curves)]
@@ -234,12 +232,16 @@ def row(place: int, point: PointRow, x: float, found: Reading, *, is_share: bool
         "lo": None if found.low is None else short(found.low),
         "hi": None if found.high is None else short(found.high),
         "w": reading_words(found, is_share=is_share),
-        "n": found.n,
-        "d": found.definition,
+        "n": DASH if found.n is None else found.n,
+        "d": found.definition or DASH,
         "m": found.method,
         "g": guard_words(point) or None,
     }
     return {key: value for key, value in told.items() if value is not None}
+
+
+INVALID: Spec = {"field": "g", "title": "Invalid"}
+"""For the tooltip of points that broke a guard; those of others have no such field."""
 
 
 def tooltip(x_title: str, v_title: str) -> list[Spec]:
@@ -250,7 +252,6 @@ def tooltip(x_title: str, v_title: str) -> list[Spec]:
         ("n", "n"),
         ("d", "Definition"),
         ("m", "How"),
-        ("g", "Invalid"),
     )
     return [{"field": name, "title": title} for name, title in fields]
 
@@ -277,33 +278,3 @@ def guard_names(point: PointRow) -> list[str]:
 def short(value: float) -> float:
     """Five digits."""
     return float(f"{value:.5g}")
-
-
-def y_scale(values: Sequence[float], *, from_zero: bool = True) -> Spec:
-    """Linear from zero; logarithmic where values above zero are far apart and `from_zero` is no matter."""
-    if not from_zero and values and min(values) > 0 and max(values) / min(values) > LOG_FROM:
-        return {"type": "log"}
-    return {"type": "linear", "zero": True, "nice": True}
-
-
-def is_log(scale: Mapping[str, Any]) -> bool:
-    return scale.get("type") == "log"
-
-
-def level_axis(levels: Sequence[float], title: str) -> Spec:
-    """The x channel: a tick a level; levels that double stand at equal distances."""
-    wide = len(levels) > 1 and min(levels) > 0 and max(levels) / min(levels) >= 16
-    scale: Spec = (
-        {"type": "log", "base": 2, "nice": False} if wide else {"type": "linear", "zero": False, "nice": False}
-    )
-    if len(levels) == 1:
-        scale = {"type": "linear", "domain": [0, levels[0] * 2 or 1]}
-    else:
-        scale["padding"] = 12
-    return {
-        "field": "x",
-        "type": "quantitative",
-        "title": f"{title}, logarithmic" if wide else title,
-        "scale": scale,
-        "axis": {"values": list(levels), "grid": False, "format": "~g", "labelOverlap": "greedy"},
-    }

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from orchestrator.report.charts.axes import y_scale
 from orchestrator.report.charts.curves import Curve, Load
 from orchestrator.report.charts.palette import CROSS
 from orchestrator.report.charts.readings import MEASURED, Reading, of_stated, tag, total
 from orchestrator.report.charts.stack import (
+    INVALID,
     Layers,
     Panel,
     Spec,
@@ -19,7 +21,6 @@ from orchestrator.report.charts.stack import (
     picked,
     row,
     stacked,
-    y_scale,
 )
 from orchestrator.report.charts.user_words import broken, joined
 from orchestrator.report.kinds.swarm import VARIANTS
@@ -122,9 +123,10 @@ def _bars(name: str, x: Spec, load: Load, *, title: str, is_first: bool) -> Laye
             ("n", "n"),
             ("d", "Definition"),
             ("m", "How"),
-            ("g", "Invalid"),
         )
     ]
+
+    why = [*hover, INVALID]
 
     def layers(y: Spec) -> list[Spec]:
         shared: Spec = {"x": x, "xOffset": offset, "y": y, "color": look["color"], "opacity": dimmed()}
@@ -137,11 +139,11 @@ def _bars(name: str, x: Spec, load: Load, *, title: str, is_first: bool) -> Laye
         point = {"shape": look["shape"], "tooltip": hover}
         found = [
             {**bar, "params": [picked()]} if is_first else bar,
-            mark("bar", {"tooltip": hover}, broken, filled=False, strokeDash=[3, 3], strokeWidth=1.5),
+            mark("bar", {"tooltip": why}, broken, filled=False, strokeDash=[3, 3], strokeWidth=1.5),
             mark("rule", {"y": {**y, "field": "lo"}, "y2": {"field": "hi"}}, known, strokeWidth=1.5),
             mark("point", point, valid, filled=True, size=55),
-            mark("point", point, broken, filled=False, size=65, strokeWidth=1.5),
-            mark("point", {"tooltip": hover}, broken, shape=CROSS, filled=False, size=120, strokeWidth=1.5),
+            mark("point", {**point, "tooltip": why}, broken, filled=False, size=65, strokeWidth=1.5),
+            mark("point", {"tooltip": why}, broken, shape=CROSS, filled=False, size=120, strokeWidth=1.5),
         ]
         return [group(name, shared, found, load.curves)]
 

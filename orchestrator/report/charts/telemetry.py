@@ -70,15 +70,19 @@ def _thinned(values: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _panel(gauge: Gauge, lines: Mapping[str, Sequence[tuple[float, float]]], x: Spec) -> Panel:
-    rows = [{"x": short(at), "v": short(v), "h": name} for name, line in lines.items() for at, v in line]
     names = sorted(lines)
+    rows = [
+        {"x": short(at), "v": short(v), "h": name, "k": place % len(DASHES)}
+        for place, name in enumerate(names)
+        for at, v in lines[name]
+    ]
     last = [{"x": short(line[-1][0]), "v": short(line[-1][1]), "h": name} for name, line in lines.items()]
 
     def layers(y: Spec) -> list[Spec]:
         dash: Spec = {
-            "field": "h",
+            "field": "k",
             "type": "nominal",
-            "scale": {"domain": names, "range": [list(DASHES[i % len(DASHES)]) for i in range(len(names))]},
+            "scale": {"domain": list(range(len(DASHES))), "range": [list(d) for d in DASHES]},
             "legend": None,
         }
         hover = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.figures.request import NS_PER_S
-from orchestrator.records.record import CellRecord, RequestRecord
+from orchestrator.records.record import CellRecord
 from orchestrator.report.charts import telemetry
+from orchestrator.report.charts.bars import Bar, Timeline, timeline
 from orchestrator.report.charts.clock import Zero, lap_zero
 from orchestrator.report.charts.curves import labels_of, slug
 from orchestrator.report.charts.palette import COLOURS, CROSS
@@ -18,96 +18,33 @@ from orchestrator.report.notebook.book import Book, Chart
 from orchestrator.report.notebook.identity import configurations_of
 from orchestrator.report.raw import RawRecords
 from orchestrator.report.tables import PointRow, RunRow
-from orchestrator.report.text import number, seconds
+from orchestrator.report.text import DASH, number, seconds
 
-MOST = 200
-"""Requests a picture: the first that were due."""
 CELLS = 6
-PARTS = (("queue", 0.42, 0.58), ("prefill", 0.25, 0.75), ("decode", 0.08, 0.92), ("failed", 0.33, 0.67))
-"""Each with its own height in a line, so that it is told without its colour."""
+PARTS = (
+    ("queue", "q", "s", 0.42, 0.58),
+    ("queue", "s", "u", 0.42, 0.58),
+    ("prefill", "u", "f", 0.25, 0.75),
+    ("decode", "f", "l", 0.08, 0.92),
+    ("failed", "z", "e", 0.33, 0.67),
+)
+"""Part, fields of a row that it lies between, where in a line: each has its own height, so that it is told without its
+colour."""
 PART_COLOURS = {"queue": COLOURS[3], "prefill": COLOURS[1], "decode": COLOURS[0], "failed": COLOURS[4]}
 GREY = "#808080"
 HOVER = (
     ("w", "Request"),
     ("q", "Due (s)"),
-    ("s", "Sent (s)"),
+    ("s_", "Sent (s)"),
     ("ttft", "First token after (ms)"),
     ("e2e", "Whole answer after (ms)"),
-    ("p", "Tokens in"),
-    ("h", "Cached"),
-    ("o", "Tokens out"),
-    ("k", "Failed"),
+    ("p_", "Tokens in"),
+    ("h_", "Cached"),
+    ("o_", "Tokens out"),
+    ("k_", "Failed"),
 )
 LINE_PX = (2, 18)
 MOST_PX = 420
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """One request in seconds since the first that is shown was due. None: it never came to that.
-
-    Attributes:
-        line: Of the picture, from the top. words: which request it is.
-        due, sent, first, end: When it was due, its first byte was sent, its first token came, its response ended.
-    """
-
-    line: int
-    due: float
-    sent: float | None
-    first: float | None
-    last: float | None
-    end: float | None
-    failure: str | None
-    words: str
-    prompt_tok: int | None
-    cached_tok: int | None
-    output_tok: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
-    """One repeat.
-
-    Attributes:
-        of: Requests that it has; `bars` are at most `MOST` of them.
-        start_ns: On the cell's clock, where the picture has its zero.
-        by: What a line is: a `request`, or a `place`, where those that follow each other stand.
-    """
-
-    bars: tuple[Bar, ...]
-    of: int
-    repeat: int
-    start_ns: int
-    lines: int
-    by: str
-
-    @property
-    def until_s(self) -> float:
-        return max((t for b in self.bars for t in (b.due, b.sent, b.end) if t is not None), default=0.0)
-
-
-def timeline(requests: Sequence[RequestRecord], *, is_open: bool = False) -> Timeline | None:
-    """Of the first repeat that has requests, all phases; None without any.
-
-    Args:
-        is_open: Arrivals do not wait for answers: each request has a line of its own.
-    """
-    repeat = min((r.repeat for r in requests), default=None)
-    own = sorted((r for r in requests if r.repeat == repeat), key=lambda r: (r.scheduled_ns, r.index))
-    if repeat is None or not own:
-        return None
-    shown = own[:MOST]
-    start = min(r.scheduled_ns for r in shown)
-    lines = list(range(len(shown))) if is_open else _packed(shown)
-    bars = tuple(_bar(r, line, start) for r, line in zip(shown, lines, strict=True))
-    return Timeline(
-        bars=bars,
-        of=len(own),
-        repeat=repeat,
-        start_ns=start,
-        lines=max(lines) + 1,
-        by="request" if is_open else "place",
-    )
 
 
 def timeline_charts(book: Book) -> Iterator[Chart]:
@@ -169,47 +106,6 @@ def _rank(point: PointRow) -> tuple[bool, int, float, int]:
     return point.figures.is_valid, cell.concurrency, cell.rate_rps or 0.0, cell.prompt_tok + cell.prefix_tok
 
 
-def _packed(requests: Sequence[RequestRecord]) -> list[int]:
-    """Lines: each request on the first one that is free when it is due, lane by lane. That is how many run at once."""
-    found: dict[int, int] = {}
-    first_line = 0
-    for lane in dict.fromkeys(r.lane for r in requests):
-        free: list[int] = []
-        for i, r in enumerate(requests):
-            if r.lane != lane:
-                continue
-            line = next((at for at, until in enumerate(free) if until <= r.scheduled_ns), len(free))
-            free[line : line + 1] = [r.end_ns if r.end_ns is not None else r.scheduled_ns + 1]
-            found[i] = first_line + line
-        first_line += len(free)
-    return [found[i] for i in range(len(requests))]
-
-
-def _bar(r: RequestRecord, line: int, start_ns: int) -> Bar:
-    def at(t_ns: int | None) -> float | None:
-        return None if t_ns is None else (t_ns - start_ns) / NS_PER_S
-
-    return Bar(
-        line=line,
-        due=(r.scheduled_ns - start_ns) / NS_PER_S,
-        sent=at(r.sent_ns),
-        first=at(r.first_token_ns),
-        last=at(r.last_token_ns),
-        end=at(r.end_ns),
-        failure=r.failure,
-        words=_request_words(r),
-        prompt_tok=r.prompt_tok,
-        cached_tok=r.cached_tok,
-        output_tok=r.output_tok,
-    )
-
-
-def _request_words(r: RequestRecord) -> str:
-    """`12, prime, turn 2`."""
-    who = [str(r.index), *([r.phase] if r.phase != "main" else []), *([r.lane] if r.lane else [])]
-    return ", ".join([*who, *([f"turn {r.turn + 1}"] if r.turn else [])])
-
-
 def _x(found: Timeline) -> Spec:
     return {
         "field": "x",
@@ -235,11 +131,12 @@ def _requests_panel(found: Timeline, x: Spec) -> Panel:
 
 
 def _row(bar: Bar) -> dict[str, Any]:
-    """`q`, `s`, `f`, `l`, `e`: due, sent, first token, last token, end; `z`: since when nothing came of it any more."""
+    """`q`, `s`, `u`, `f`, `l`, `e`: due, sent, taken, first token, last token, end; `z`: since when nothing came."""
     told: dict[str, Any] = {
         "i": bar.line,
         "q": short(bar.due),
         "s": bar.sent,
+        "u": bar.taken,
         "f": bar.first,
         "l": bar.last if bar.last is not None else bar.first,
         "e": bar.end,
@@ -256,15 +153,13 @@ def _row(bar: Bar) -> dict[str, Any]:
 
 
 def _layers(x: Spec, y: Spec) -> Iterator[Spec]:
-    ends = {"queue": ("q", "s"), "prefill": ("s", "f"), "decode": ("f", "l"), "failed": ("z", "e")}
     colour: Spec = {
         "type": "nominal",
         "scale": {"domain": list(PART_COLOURS), "range": list(PART_COLOURS.values())},
         "legend": {"title": None, "orient": "bottom", "direction": "horizontal", "symbolOpacity": 1},
     }
     marks = []
-    for part, top, bottom in PARTS:
-        start, end = ends[part]
+    for part, start, end, top, bottom in PARTS:
         rect = {
             "x": {**x, "field": start},
             "x2": {"field": end},
@@ -280,11 +175,13 @@ def _layers(x: Spec, y: Spec) -> Iterator[Spec]:
     is_failed = {"filter": "isValid(datum.k)"}
     marks.append(mark("point", cross, is_failed, at, *_between(0.5, 0.5), shape=CROSS, size=90, strokeWidth=2))
     hover = [{"field": name, "title": title} for name, title in HOVER]
-    waits = [
-        {"calculate": "isValid(datum.f) && isValid(datum.s) ? round((datum.f - datum.s) * 1000) : null", "as": "ttft"},
-        {"calculate": "isValid(datum.e) && isValid(datum.s) ? round((datum.e - datum.s) * 1000) : null", "as": "e2e"},
+    waits = [("ttft", "round((datum.f - datum.s) * 1000)", "fs"), ("e2e", "round((datum.e - datum.s) * 1000)", "es")]
+    told = [(f"{name}_", f"datum.{name}", name) for name in "sphok"]
+    known = [
+        {"calculate": f"{' && '.join(f'isValid(datum.{c})' for c in needs)} ? {value} : '{DASH}'", "as": name}
+        for name, value, needs in (*waits, *told)
     ]
-    yield {**group("requests", {"y": {**y, "field": "a"}, "tooltip": hover}, marks), "transform": waits}
+    yield {**group("requests", {"y": {**y, "field": "a"}, "tooltip": hover}, marks), "transform": known}
 
 
 def _between(top: float, bottom: float) -> list[Spec]:
@@ -294,8 +191,8 @@ def _between(top: float, bottom: float) -> list[Spec]:
 
 def _words(found: Timeline, point: PointRow, zero: Zero | None) -> str:
     """`24 requests of repeat 1 in 12.3 s: …`"""
-    queue = max((b.sent - b.due for b in found.bars if b.sent is not None), default=0.0)
-    first = max((b.first - b.sent for b in found.bars if b.sent is not None and b.first is not None), default=None)
+    queue = max((b.taken - b.due for b in found.bars if b.taken is not None), default=0.0)
+    first = max((b.first - b.taken for b in found.bars if b.taken is not None and b.first is not None), default=None)
     failed = sum(b.failure is not None for b in found.bars)
     count = f"The first {len(found.bars)} of {found.of}" if found.of > len(found.bars) else f"All {found.of}"
     head = f"{count} requests of repeat {found.repeat + 1}, {number(found.until_s)} s, a line a {found.by}"
@@ -308,4 +205,6 @@ def _words(found: Timeline, point: PointRow, zero: Zero | None) -> str:
             f"{seconds(zero.error_s * 1000)} s."
         )
     guards = "" if point.figures.is_valid else "The cell broke a guard."
-    return joined(f"{head}: {longest}; {failed or 'none'} failed.", clock, guards)
+    is_told = any(b.taken != b.sent for b in found.bars)
+    inside = "" if is_told else "The server's own queue is in its prefill."
+    return joined(f"{head}: {longest}; {failed or 'none'} failed.", inside, clock, guards)

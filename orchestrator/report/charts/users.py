@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.figures.saturation import Knee
 from orchestrator.report.charts import readings, user_words
+from orchestrator.report.charts.axes import is_log, level_axis, y_scale
 from orchestrator.report.charts.curves import Load, knee_of
 from orchestrator.report.charts.readings import Reading
 from orchestrator.report.charts.stack import (
@@ -15,9 +16,8 @@ from orchestrator.report.charts.stack import (
     Layers,
     Panel,
     Spec,
+    dimmed,
     group,
-    is_log,
-    level_axis,
     looks,
     mark,
     marks,
@@ -25,7 +25,6 @@ from orchestrator.report.charts.stack import (
     short,
     stacked,
     tooltip,
-    y_scale,
 )
 from orchestrator.report.notebook.book import Chart
 from orchestrator.report.tables import PointRow
@@ -207,7 +206,7 @@ def _knees(load: Load) -> Layers:
 
     def layers(y: Spec) -> list[Spec]:
         hover = [{"field": "name", "title": "Configuration"}, {"field": "w", "title": "Knee (derived)"}]
-        rule = {"color": colour, "y2": {"datum": 0}, "tooltip": hover}
+        rule = {"color": colour, "y2": {"datum": 0}, "opacity": dimmed(), "tooltip": hover}
         name = {"color": {"value": GREY}, "text": {"field": "t"}}
         at = {"x": x, "y": y}
         return [
