@@ -117,8 +117,9 @@ def _branch_index(error: ValidationError) -> int:
 def _message(error: ValidationError, document: Document, steps: Steps) -> str:
     keyword = str(error.validator)
     wanted = _BOUNDS[keyword](error.validator_value) if keyword in _BOUNDS else None
-    is_count = keyword in {"minItems", "maxItems", "minProperties"} and bool(error.instance)
-    found = str(len(error.instance)) if is_count else shown(document.find(steps), _schema_of(error))
+    given: Any = error.instance
+    is_count = keyword in {"minItems", "maxItems", "minProperties"} and bool(given)
+    found = str(len(given)) if is_count else shown(document.find(steps), _schema_of(error))
     if keyword == "uniqueItems":
         return "an entry is there twice"
     if wanted is not None:

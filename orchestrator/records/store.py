@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -208,8 +209,12 @@ class Store:
         matches = exact or matches
         if len(matches) == 1:
             return self._open(self.root / matches[0])
+        if not names:
+            hint = "`--results DIR` names another place; `gate0 run` and `gate0 sweep` write records"
+            raise InputError(f"no records in {self.root}", hint=hint)
         if not matches:
-            raise InputError(f"no run named {reference!r} in {self.root}", hint="`gate0 results list` shows them")
+            hint = f"`gate0 results list --results {shlex.quote(str(self.root))}` shows them"
+            raise InputError(f"no run named {reference!r} in {self.root}", hint=hint)
         shown = ", ".join(matches[-4:])
         raise InputError(f"{reference!r} fits {len(matches)} runs: {shown}", hint="give more of the name")
 

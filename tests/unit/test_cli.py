@@ -68,7 +68,7 @@ def test_the_verbs_are_what_the_table_says() -> None:
         (["sweep", "--url", "http://127.0.0.1:1"], "no workload named"),
         (["stop", "--on", "local"], "nothing named to stop"),
         (["docs", "nothing"], "nothing"),
-        (["results", "show", "nothing"], "no run named 'nothing'"),
+        (["results", "show", "nothing"], "no records in results"),
     ],
 )
 def test_bad_input_is_exit_2_with_what_to_do(

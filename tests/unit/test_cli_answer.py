@@ -12,6 +12,7 @@ import pytest
 
 from orchestrator.cli import compose
 from orchestrator.cli.commands.run import show_roads
+from orchestrator.cli.main import main
 from orchestrator.cli.printer import Printer
 from orchestrator.errors import ServerDied
 from orchestrator.pipeline.events import Cancel
@@ -147,3 +148,24 @@ def test_no_secret_is_shown_or_recorded_with_an_error(place: str, is_json: bool,
     files = [p.read_text() for p in road.writer.directory.rglob("*") if p.is_file()]
     assert files
     assert [text for text in (out, err, *files) if KEY in text] == []
+
+
+def test_a_record_of_a_server_found_by_address_says_where_it_was_and_has_no_empty_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, url = Store(tmp_path), "http://box:8000/v1"
+    world = World(tmp_path, profile=profile(engine="endpoint", image=None, attach=url), hosts=())
+    road = compose.make_road(world.job(), world.tools(), store=store, observer=world, cancel=Cancel())
+    road.save(status="passed", base_url=url)
+
+    assert main(["results", "show", "latest", "--results", str(tmp_path)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith(f"endpoint at {url}: passed")
+    assert not [line for line in lines if line.startswith(("image", "gate "))]
+
+
+def test_a_list_of_nothing_says_where_it_looked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["results", "list", "--results", str(tmp_path / "none")]) == 0
+
+    assert f"no records in {tmp_path / 'none'}" in capsys.readouterr().err

@@ -107,11 +107,19 @@ def test_an_unknown_and_an_ambiguous_name_are_the_users_errors(tmp_path: Path) -
     for name in ("x-smol-1", "x-smol-2"):
         store.new_run(name).write_run(run(name))
 
-    with pytest.raises(InputError, match="no run named 'nothing'"):
+    with pytest.raises(InputError, match="no run named 'nothing'") as refused:
         store.find("nothing")
+    assert refused.value.hint == f"`gate0 results list --results {tmp_path}` shows them"
     with pytest.raises(InputError, match="fits 2 runs"):
         store.find("smol")
     assert store.find("latest").run.id == "x-smol-2"
+
+
+def test_an_empty_place_is_told_from_a_wrong_name(tmp_path: Path) -> None:
+    for reference in ("latest", "x-smol"):
+        with pytest.raises(InputError, match="no records in") as refused:
+            Store(tmp_path / "results").find(reference)
+        assert "--results DIR" in (refused.value.hint or "")
 
 
 def test_the_newest_run_is_found_by_profile_and_exact_hosts(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ def list_runs(*, results: str | None, as_json: bool) -> int:
     rows = rows_of(good, root)
     for broken in bad:
         printer.warning(f"{broken.path}: {broken.reason}")
+    if not rows and not bad:
+        printer.warning(f"no records in {root}")
     lines = [(r.run.id, r.run.status, r.verdict, str(len(r.points))) for r in rows]
     printer.table(("run", "status", "gate 0", "points"), lines, right=(3,))
     unreadable = [{"path": str(b.path), "reason": b.reason} for b in bad]
@@ -114,21 +116,24 @@ def _say(printer: Printer, row: RunRow, *, with_evidence: bool) -> None:
 
     r = row.run
     hosts = ", ".join(str(h.get("name")) for h in r.hosts)
+    where = f"on {hosts}" if hosts else f"at {r.base_url or 'an unknown address'}"
     printer.answer(f"{r.profile_title} ({r.profile_name})")
     if r.source:
         printer.answer(f"{r.source.get('form')} from {r.source.get('file')}; its files lie under foreign/")
         if r.source.get("note"):
             printer.answer(f"note: {r.source['note']}")
     else:
-        ran = f"{r.engine} {r.engine_version or ''} on {hosts}"
+        ran = " ".join(word for word in (r.engine, r.engine_version, where) if word)
         printer.answer(f"{ran}: {r.status}, wall time {duration(r.duration_s)}")
-        printer.answer(f"image {r.image or r.runtime} {r.image_digest or ''}")
+        if r.image or r.runtime:
+            printer.answer(f"image {r.image or r.runtime} {r.image_digest or ''}".rstrip())
     for line in r.command:
         printer.answer(f"  {line}")
     for stage in r.stages:
         printer.answer(f"  {stage.get('name', ''):<10} {stage.get('status', ''):<12} {stage.get('detail', '')}")
     printer.answer(f"gates: {row.verdict}")
-    printer.table(("gate", "verdict", "what was seen"), [(g.name, g.status, g.summary) for g in row.gates])
+    if row.gates:
+        printer.table(("gate", "verdict", "what was seen"), [(g.name, g.status, g.summary) for g in row.gates])
     if with_evidence:
         for gate in row.gates:
             shown: Sequence[object] = gate.evidence
