@@ -9,8 +9,9 @@ from itertools import groupby
 
 from orchestrator.report import foreign
 from orchestrator.report.compare_words import change_words, interval_words
+from orchestrator.report.notebook.identity import is_foreign
 from orchestrator.report.recommend import OF_HEADLINE, Difference, Recommendation
-from orchestrator.report.tables import PointRow
+from orchestrator.report.tables import PointRow, RunRow
 from orchestrator.report.use_candidates import Answer, Candidate, Check
 from orchestrator.report.use_figures import STATED, USE_FIGURES, Told, UseFigure, in_seconds
 from orchestrator.report.use_rules import Limit, Rule, Use, context_tok
@@ -143,7 +144,11 @@ def command(found: Recommendation) -> str:
 
 def source_words(candidate: Candidate) -> str:
     """Empty for what was measured here."""
-    return f"not measured here: {foreign.tool_words(candidate.row.run)}" if candidate.is_foreign else ""
+    return source_words_of(candidate.row)
+
+
+def source_words_of(row: RunRow) -> str:
+    return f"not measured here: {foreign.tool_words(row.run)}" if is_foreign(row) else ""
 
 
 def limit_lines(uses: Sequence[Use]) -> Iterator[tuple[str, str]]:
