@@ -8,8 +8,9 @@ from typing import Any
 from orchestrator.report.charts.curves import labels_of
 from orchestrator.report.charts.stack import SCHEMA, Spec, short
 from orchestrator.report.notebook.book import Book, Chart, Section, cell_anchor, run_anchor
-from orchestrator.report.notebook.identity import configurations_of
+from orchestrator.report.notebook.identity import configurations_of, is_foreign
 from orchestrator.report.roofline import GIGA, Gain, Roof, gains, roofs
+from orchestrator.report.tables import RunRow
 from orchestrator.report.text import DASH, number, rate, share, times
 from orchestrator.report.use_rules import context_tok
 from orchestrator.report.use_words import cell_words, source_words_of
@@ -43,6 +44,7 @@ def _roof(r: Roof) -> dict[str, Any]:
         "anchor": run_anchor(r.row),
         "foreign": source_words_of(r.row),
         "over": f"over {r.hosts} hosts" if r.hosts > 1 else "",
+        "ungated": _is_ungated(r.row),
         "cell": cell_words(r.point),
         "detail": cell_anchor(r.row, r.point.figures.cell),
         "alone": f"{rate(r.alone.value)}",
@@ -64,6 +66,7 @@ def _gain(g: Gain) -> dict[str, Any]:
         "anchor": run_anchor(g.row),
         "foreign": source_words_of(g.row),
         "over": f"over {len(g.row.run.hosts)} hosts" if len(g.row.run.hosts) > 1 else "",
+        "ungated": _is_ungated(g.row),
         "workload": g.point.figures.cell.workload,
         "detail": cell_anchor(g.row, g.point.figures.cell),
         "single": rate(g.single.value),
@@ -72,6 +75,10 @@ def _gain(g: Gain) -> dict[str, Any]:
         "method": g.peak.method,
         "gain": times(g.value),
     }
+
+
+def _is_ungated(row: RunRow) -> bool:
+    return not is_foreign(row) and (row.run.is_ungated or not row.run.gates)
 
 
 def _sources(found: Sequence[Roof]) -> list[tuple[str, str]]:
