@@ -86,13 +86,22 @@ def load_profile(name: str) -> Loaded:
     return loaded
 
 
-def load_workloads(names: Sequence[str], overrides: Sequence[str]) -> tuple[Workload, ...]:
-    """Workloads by name or path with `--set key=value` applied to each."""
+def load_workloads(
+    names: Sequence[str], overrides: Sequence[str], *, profile: Profile | None = None
+) -> tuple[Workload, ...]:
+    """Workloads by name or path with `--set key=value` applied to each.
+
+    Raises:
+        InputError: One cannot be read, or asks for longer requests than `profile` says that its server takes.
+    """
     from orchestrator.sweep.loading import load_workload, search_path
     from orchestrator.sweep.overrides import parse_overrides
+    from orchestrator.sweep.room import require_room
 
     changes = parse_overrides(overrides)
-    return tuple(load_workload(name, search=search_path(), changes=changes) for name in names)
+    found = tuple(load_workload(name, search=search_path(), changes=changes) for name in names)
+    require_room(found, None if profile is None else profile.serve.max_model_len)
+    return found
 
 
 def no_suite() -> Suite:

@@ -39,6 +39,7 @@ from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
 from orchestrator.pipeline.telemetry import Telemetry
 from orchestrator.profile.model import GeneratedKey
+from orchestrator.sweep.room import require_room
 from orchestrator.values import Json, Secret, redact
 from orchestrator.wire.chat import Target
 from orchestrator.wire.probe import listed_models, probe
@@ -272,13 +273,17 @@ def gates(road: Road) -> StageOutcome:
 
 def sweeps(road: Road) -> StageOutcome:
     """The measurement, cell by cell, then the coherence questions once more."""
+    assert road.target is not None
+    require_room(road.job.workloads, road.target.claims.max_model_len)
     save_metrics(road, "metrics-before.txt")
     with Telemetry(road):
         measured, kept = sweep_cells(road, load_target(road), serving_identity(road))
         if measured or needs_regate(road):
             with road.tools.sweep_turn():
                 regate_after_sweep(road)
-    detail = f"{measured} cells measured" + (f", {kept} kept from an earlier attempt" if kept else "")
+    detail = f"{measured} cell{'' if measured == 1 else 's'} measured" + (
+        f", {kept} kept from an earlier attempt" if kept else ""
+    )
     return StageOutcome(detail=detail, is_skipped=measured == 0)
 
 

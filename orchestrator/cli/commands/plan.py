@@ -44,7 +44,7 @@ def plan(
         load_engines()[loaded.profile.engine],
         compose.host_groups(loaded.profile, compose.resolve_entries(on, hosts_file)),
         suite=compose.load_suite(loaded.profile, suite),
-        workloads=compose.load_workloads(workloads or loaded.profile.workloads, overrides),
+        workloads=compose.load_workloads(workloads or loaded.profile.workloads, overrides, profile=loaded.profile),
     )
     _say(printer, found)
     printer.document(found.as_json())

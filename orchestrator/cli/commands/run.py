@@ -132,7 +132,7 @@ def take_road(
     revision = compose.GitRevision()
     loaded = compose.load_profile(profile)
     names = tuple(workloads) or loaded.profile.workloads
-    loads = () if options.deploy_only else compose.load_workloads(names, overrides)
+    loads = () if options.deploy_only else compose.load_workloads(names, overrides, profile=loaded.profile)
     chosen = compose.no_suite() if options.deploy_only else compose.load_suite(loaded.profile, suite)
     entries = () if loaded.profile.attach else compose.resolve_entries(on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
