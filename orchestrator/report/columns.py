@@ -126,12 +126,13 @@ class Matrix:
     """A figure by number of users.
 
     Attributes:
-        of: What it is, for the caption.
+        of: What it is, for the caption. unit: the same over a column.
         words, value: Of a point; the value decides which is best, None competes with nobody.
         beside: Columns of the highest level with a valid figure.
     """
 
     of: str
+    unit: str
     words: Callable[[PointRow], str]
     value: Callable[[PointRow], float | None]
     beside: tuple[Column, ...]

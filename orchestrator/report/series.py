@@ -80,16 +80,21 @@ class Series:
         return max(competing, key=lambda p: value_of(self.family, p), default=None)
 
     def _competes(self, row: RunRow, point: PointRow) -> bool:
-        f, matrix = point.figures, self.family.matrix
-        is_gated = bool(row.run.gates) and not row.run.is_ungated and not f.cell.is_ungated
-        is_alike = len(row.run.hosts) == 1 and f.cell.vantage == self.vantage
-        return f.is_valid and matrix is not None and matrix.value(point) is not None and is_gated and is_alike
+        matrix = self.family.matrix
+        return matrix is not None and matrix.value(point) is not None and may_be_best(row, point, self.vantage)
 
     @property
     def all_lines(self) -> tuple[tuple[SeriesLine, Line], ...]:
         """Line below line, the same point of every run side by side."""
         pairs = [(of_run, line) for of_run in self.lines for line in of_run.lines]
         return tuple(sorted(pairs, key=lambda pair: self.family.order(pair[1])))
+
+
+def may_be_best(row: RunRow, point: PointRow, vantage: str) -> bool:
+    """A valid and gated figure of one host, with the load from where the table's came."""
+    cell = point.figures.cell
+    is_gated = bool(row.run.gates) and not row.run.is_ungated and not cell.is_ungated
+    return cell.is_valid and is_gated and len(row.run.hosts) == 1 and cell.vantage == vantage
 
 
 def series_of(rows: Sequence[RunRow]) -> tuple[Series, ...]:

@@ -66,7 +66,7 @@ def sheet_figures(point: PointRow) -> tuple[Figure, ...]:
     return tuple(
         line
         for part in (
-            stated_figures(f),
+            _stated(f),
             _rates(point),
             _latencies(f),
             _cell(f),
@@ -128,7 +128,7 @@ def percentile_lines(
         yield one(f"{name} {key}", definition, getattr(found, key), unit=unit, n=found.n)
 
 
-def stated_figures(f: CellFigures) -> Iterator[Figure]:
+def _stated(f: CellFigures) -> Iterator[Figure]:
     """What another tool says without raw data, under its own definition."""
     for name in f.cell.stated:
         found = stated(f.cell, name)

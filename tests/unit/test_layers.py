@@ -76,6 +76,7 @@ EDGE_LIBRARIES = {
     "rich": ("orchestrator.cli",),
     "click": ("orchestrator.cli",),
     "jinja2": ("orchestrator.report",),
+    "markdown_it": ("orchestrator.report",),
     "vl_convert": ("orchestrator.report.charts.export", "orchestrator.report.notebook.page"),
 }
 """Outside libraries and the only modules (or rooms) that may import them."""

@@ -10,11 +10,11 @@ import pytest
 
 from orchestrator.records.record import CellRecord, GateRecord, RequestRecord, RunRecord
 from orchestrator.records.store import Store
-from orchestrator.report.html import page
 from orchestrator.report.markdown import report
 from orchestrator.report.series import series_of
 from orchestrator.report.tables import RunRow, gate_verdict, run_row
 from orchestrator.report.text import duration, number, seconds, share
+from tests.unit.notebook_pages import bests, boards, cells, heads, page, parsed, tree
 
 S = 1_000_000_000
 
@@ -89,7 +89,8 @@ def best(rows: list[RunRow], concurrency: int) -> str | None:
     (series,) = series_of(rows)
     found = series.find_best(concurrency)
     (name,) = [line.row.run.id for line in series.lines if line.points.get(concurrency) is found]
-    assert page(rows).count('class="best"') == 1
+    (board,) = boards(tree(rows)).values()
+    assert bests(board, f"{concurrency} user{'' if concurrency == 1 else 's'}") == [f"title of {name}"]
     marked = [line for line in report(rows).splitlines() if "**" in line]
     assert [f"title of {name}" in line for line in marked] == [True]
     return name
@@ -118,10 +119,9 @@ def test_the_configurations_table_has_a_column_a_level_and_the_best_is_marked(tm
 
     (series,) = series_of(rows)
     assert series.levels == (1, 8)
-    text = page(rows)
-    for rate in ("31.0", "100.0"):
-        hover = f"{rate} tok/s per user, first token 0.50 s, 1 requests; client error unknown: not calibrated"
-        assert f'<span class="best" title="{hover}">{rate}</span>' in text
+    (board,) = boards(tree(rows)).values()
+    assert bests(board, "1 user") == ["title of a"]
+    assert bests(board, "8 users") == ["title of b"]
     assert "| title of a | vllm 0.31.0 | spark01 | **31.0** | 90.0 | 0.50 at 8 |" in report(rows)
 
 
@@ -129,11 +129,12 @@ def test_an_invalid_figure_is_struck_with_its_guard_and_never_the_best(tmp_path:
     guard = {"name": "prompt_length", "message": "off by 12%"}
     rows = [write(tmp_path, run("a"), {1: 999}, guards=(guard,)), write(tmp_path, run("b"), {1: 30})]
 
-    text = page(rows)
+    (board,) = boards(tree(rows)).values()
+    field = cells(board, "title of a")[1]
 
-    assert "<s>999.0</s>" in text
-    assert "prompt_length" in text
-    assert 'class="best" title="30.0' in text
+    assert field.the("s").text == "999.0"
+    assert field.words == "999.0 prompt_length"
+    assert bests(board, "1 user") == ["title of b"]
     assert "~~999.0~~ prompt_length" in report(rows)
 
 
@@ -141,7 +142,9 @@ def test_two_hosts_compete_in_no_single_host_column(tmp_path: Path) -> None:
     both = ({"name": "spark01"}, {"name": "spark02"})
     rows = [write(tmp_path, run("a", hosts=both), {1: 999}), write(tmp_path, run("b"), {1: 30})]
 
-    assert 'class="best" title="30.0' in page(rows)
+    (board,) = boards(tree(rows)).values()
+    assert bests(board, "1 user") == ["title of b"]
+    assert cells(board, "title of a")[0].words == "title of a over 2 hosts"
 
 
 def test_closed_and_batch_are_separate_tables(tmp_path: Path) -> None:
@@ -153,7 +156,7 @@ def test_closed_and_batch_are_separate_tables(tmp_path: Path) -> None:
         "concurrency, closed: 128 tokens in, 256 out": {"a": {1: 31.0, 8: 90.0}},
     }
     for title in shown(rows):
-        assert f"<h2>{title}</h2>" in page(rows)
+        assert title in boards(tree(rows))
         assert f"## {title}\n" in report(rows)
 
 
@@ -167,7 +170,9 @@ def test_two_workloads_and_two_prompt_sizes_are_separate_tables(tmp_path: Path) 
         "concurrency, closed: 128 tokens in, 256 out": {"a": {8: 90.0}},
         "concurrency, closed: 8000 tokens in, 256 out": {"a": {8: 20.0}},
     }
-    assert page(rows).count('class="best"') == 4
+    assert [bests(b, h) for b in boards(tree(rows)).values() for h in ("8 users", "64 users") if h in heads(b)] == [
+        ["title of a"]
+    ] * 4
 
 
 def test_two_vantages_never_compete(tmp_path: Path) -> None:
@@ -240,7 +245,13 @@ def test_a_run_without_points_is_listed_as_not_measured(tmp_path: Path) -> None:
 
     after = report(rows).partition("## Not measured")[2]
     assert "| title of b | vllm 0.31.0 | spark01 | gate_failed | Gate 0 failed: coherence |" in after
-    assert "Gate 0 failed: coherence" in page(rows).partition("<h2>Not measured</h2>")[2].partition("<section")[0]
+    left = tree(rows).the(id="not-measured")
+    assert [td.words for td in left.every("td")] == [
+        "gate_failed",
+        "Gate 0 failed: coherence",
+        "vllm 0.31.0",
+        "spark01",
+    ]
 
 
 def test_the_page_and_the_markdown_say_the_same_of_each_line(tmp_path: Path) -> None:
@@ -254,13 +265,13 @@ def test_the_page_and_the_markdown_say_the_same_of_each_line(tmp_path: Path) -> 
 
     on_page = Seen(page(rows)).text
     lines = [line for line in report(rows).splitlines() if line.startswith("| title of ")]
-    cells = {cell.strip(" *~") for line in lines for part in line.split("|") for cell in part.split("; ")}
-    struck = "66.0~~ prompt_length"
+    said = {cell.strip(" *~") for line in lines for part in line.split("|") for cell in part.split("; ")}
+    struck, first_tokens = "66.0~~ prompt_length", {"0.50 at 8", "0.50 at 2"}
 
     assert len(lines) == 4
-    assert struck in cells
+    assert struck in said
     assert "<s>66.0</s>" in page(rows)
-    assert {cell for cell in cells if cell not in on_page} == {struck}
+    assert {cell for cell in said if cell not in on_page} == {struck, *first_tokens}
 
 
 def test_a_workloads_own_number_of_answers_is_the_batch_times(tmp_path: Path) -> None:
@@ -288,9 +299,10 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
         {1: 31},
     )
 
-    seen = Seen(page([row], warnings=[evil]))
+    text = page([row], warnings=[evil])
+    seen = Seen(text)
 
-    assert "script" not in seen.tags
+    assert [s.attributes.get("id") for s in parsed(text).every("script")] == ["popovers", "charts", None]
     assert "img" not in seen.tags
     assert not any(name.startswith("on") for name, _ in seen.attributes)
     assert "{{ 7 * 7 }}" in seen.text
@@ -392,6 +404,6 @@ def test_a_verdict_is_shown_as_good_only_where_every_gate_is(tmp_path: Path, gat
         GateRecord(name="tool_call", status=gates.get("tool_call", "skip"), summary="seen", is_required=False)
     )
 
-    text = page([write(tmp_path, run("a", gates=gates), {1: 31})])
+    (board,) = boards(tree([write(tmp_path, run("a", gates=gates), {1: 31})])).values()
 
-    assert f'<td class="text wrap {tone}">' in text
+    assert [cls for span in cells(board, "title of a")[-4].every("span") for cls in span.classes] == [tone]

@@ -27,13 +27,27 @@ def line(stated: dict[str, Any], **source: Any) -> Line:
         ({"mean": 24.08, "sd": 0.02}, "24.1†"),
         ({"p50": 31.0}, "31.0†"),
         ({"low": 25, "high": 28}, "25.0-28.0†"),
+        ({"high": 7}, "up to 7.0†"),
+        ({"low": 3}, "from 3.0†"),
         ({"value": 22, "about": True}, "~22.0†"),
         ({"not_measured": True}, "not measured"),
         ({"value": 534, "basis": "projected"}, "–"),
         ({"value": 534, "basis": "derived"}, "–"),
         ({"unit": "tok/s"}, "–"),
     ],
-    ids=["value", "mean", "median", "range", "about", "not-measured", "projected", "derived", "nothing"],
+    ids=[
+        "value",
+        "mean",
+        "median",
+        "range",
+        "most",
+        "least",
+        "about",
+        "not-measured",
+        "projected",
+        "derived",
+        "nothing",
+    ],
 )
 def test_a_stated_rate_stands_as_it_was_stated(figure: dict[str, Any], words: str) -> None:
     assert RATE.words(line({"output_tok_per_s": figure})) == words
@@ -64,6 +78,25 @@ def test_per_user_speed_and_cached_share_are_shown_where_only_stated() -> None:
     stated = line({"per_user_tok_per_s": {"value": 11.2}, "cached_share": {"value": 0.992}})
 
     assert (per_user(stated), cached(stated)) == ("11.2†", "99.2%†")
+
+
+@pytest.mark.parametrize(
+    ("name", "figure", "words"),
+    [
+        ("output_tok_per_s", {"low": 25, "high": 28, "unit": "tok/s", "place": "table 2"}, "25-28†"),
+        ("output_tok_per_s", {"value": 9, "unit": "tok/s", "place": "text", "about": True}, "~9†"),
+        ("output_tok_per_s", {"value": 24.080, "unit": "tok/s"}, "24.1†"),
+        ("ttft_ms", {"p50": 5100, "printed": {"p50": "5.1", "unit": "s"}, "unit": "ms", "place": "table"}, "5.1†"),
+        ("ttft_ms", {"p50": 390, "unit": "ms", "place": "text"}, "0.39†"),
+    ],
+    ids=["range", "about", "of-a-tool", "in-the-columns-unit", "in-another-unit"],
+)
+def test_what_was_printed_stands_with_the_digits_that_it_was_printed_with(
+    name: str, figure: dict[str, Any], words: str
+) -> None:
+    column = RATE if name == "output_tok_per_s" else TTFT_P50
+
+    assert column.words(line({name: figure})) == words
 
 
 def test_a_range_is_no_number() -> None:

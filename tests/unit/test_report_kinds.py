@@ -19,7 +19,6 @@ from orchestrator.records.store import Store, StoredCell
 from orchestrator.report.blocks import Block, blocks, line_remarks
 from orchestrator.report.cell_line import cell_words
 from orchestrator.report.columns import Line
-from orchestrator.report.html import page
 from orchestrator.report.layout import block_table
 from orchestrator.report.markdown import report
 from orchestrator.report.notes import error_bar
@@ -27,6 +26,7 @@ from orchestrator.report.series import series_of
 from orchestrator.report.tables import PointRow, RunRow, point_row, run_row
 from tests.unit.figure_cases import CASES as FIGURES
 from tests.unit.figure_cases import cell_of, requests_of
+from tests.unit.notebook_pages import page, parsed
 from tests.unit.test_report import Seen, run
 
 CASES = Path(__file__).parents[1] / "cases" / "report"
@@ -131,7 +131,7 @@ def test_every_layout_shows_every_field_and_note(path: Path, tmp_path: Path) -> 
             assert note in screen or note.startswith("stamps ")
     assert f"\n{case['title']}\n" in screen
     assert f"## {case['title']}\n" in markdown
-    assert f"<h3>{html.escape(case['title'])}</h3>" in page([row])
+    assert f"<h4>{html.escape(case['title'])}</h4>" in page([row])
 
 
 @pytest.mark.parametrize("path", FILES, ids=[f.stem for f in FILES])
@@ -264,7 +264,7 @@ def test_the_answer_of_a_search_stands_with_its_table(tmp_path: Path, changes: d
 
     assert [s.answer for line in series.lines for s in line.searches] == [words]
     assert f"- {said}\n" in report([row])
-    assert f"<p>{said}</p>" in page([row])
+    assert f'<p class="answer">{said}</p>' in page([row])
     assert f"| {words} |" in report([row])
     assert row.as_json()["searches"][0]["best"] == newest["best"]  # type: ignore[index,call-overload]
     out = io.StringIO()
@@ -338,7 +338,7 @@ def test_hostile_text_in_a_cell_stays_text(tmp_path: Path) -> None:
     row = written(tmp_path, cells, [{**SEARCH, "workload": evil, "notes": [evil]}])
 
     seen = Seen(page([row]))
-    assert "script" not in seen.tags
+    assert [s.attributes.get("id") for s in parsed(page([row])).every("script")] == ["popovers", "charts", None]
     assert "{{ 7 * 7 }}" in seen.text
     lines = [line for line in report([row]).splitlines() if "alert(1)" in line]
     assert lines

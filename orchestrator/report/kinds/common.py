@@ -34,7 +34,7 @@ def output_rate(point: PointRow) -> str:
     figures = point.figures
     stated = foreign.find(figures.cell, *foreign.RATES)
     if stated is not None:
-        return foreign.words(stated, number)
+        return foreign.words(stated, number, "tok/s")
     if figures.cell.source or figures.output_tok_per_s is None:
         return foreign.marked(number(foreign.output_tok_per_s(figures)), figures.cell)
     return plus_minus(figures.output_tok_per_s, 1)
@@ -42,7 +42,7 @@ def output_rate(point: PointRow) -> str:
 
 def per_user(line: Line) -> str:
     own = line.figures.per_user_tok_per_s
-    return number(own) if own is not None else foreign.stated_words(line.cell, ("per_user_tok_per_s",), number)
+    return number(own) if own is not None else foreign.stated_words(line.cell, ("per_user_tok_per_s",), number, "tok/s")
 
 
 def cached(line: Line) -> str:
@@ -63,6 +63,11 @@ def about(cell: CellRecord, key: str, typical: int) -> str:
     return str(typical) if not isinstance(cell.load.get(key), dict) else f"about {typical}"
 
 
+def _size(cell: CellRecord, tokens: int) -> str:
+    """0 in another's report is a size that it does not tell."""
+    return DASH if cell.source and not tokens else str(tokens)
+
+
 def _slo(line: Line) -> str:
     return DASH if line.figures.goodput is None else slo_words(line.figures.goodput)
 
@@ -76,12 +81,24 @@ def _slo_narrow(line: Line) -> str:
 
 
 PROMPT = Axis(
-    column=Column(head="In", short="in", words=lambda line: str(line.cell.prompt_tok), group="lead", is_struck=never),
-    title=lambda cell: f"{about(cell, 'prompt_tokens', cell.prompt_tok)} tokens in",
+    column=Column(
+        head="In", short="in", words=lambda line: _size(line.cell, line.cell.prompt_tok), group="lead", is_struck=never
+    ),
+    title=lambda cell: (
+        "" if _size(cell, cell.prompt_tok) == DASH else f"{about(cell, 'prompt_tokens', cell.prompt_tok)} tokens in"
+    ),
 )
 OUTPUT = Axis(
-    column=Column(head="Out", short="out", words=lambda line: str(line.cell.output_tok), group="lead", is_struck=never),
-    title=lambda cell: f"{about(cell, 'output_tokens', cell.output_tok)} out",
+    column=Column(
+        head="Out",
+        short="out",
+        words=lambda line: _size(line.cell, line.cell.output_tok),
+        group="lead",
+        is_struck=never,
+    ),
+    title=lambda cell: (
+        "" if _size(cell, cell.output_tok) == DASH else f"{about(cell, 'output_tokens', cell.output_tok)} out"
+    ),
 )
 DEPTH = Axis(
     column=Column(
@@ -118,7 +135,7 @@ TTFT_P95 = Column(head="TTFT p95 (s)", short="TTFT s\np95", words=latency("ttft_
 TPOT = Column(
     head="TPOT p50 (ms)",
     short="TPOT\nms",
-    words=lambda line: foreign.latency_words(line.figures, "tpot_ms", "p50", number),
+    words=lambda line: foreign.latency_words(line.figures, "tpot_ms", "p50", number, "ms"),
     group="decode",
 )
 E2E = Column(head="E2E p50 (s)", short="E2E s\np50", words=latency("e2e_ms", "p50"), group="decode")

@@ -11,7 +11,8 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from orchestrator.report.notebook.book import Book, Chart, Section, SectionMaker, newest
+from orchestrator.report.notebook.book import Book, Section, SectionMaker, newest
+from orchestrator.report.notebook.identity import configurations_of
 
 SECTIONS = ("uses", "configurations", "curves", "changes", "roofline", "details", "log")
 """Modules of this package, in the page's order; each has `section(book) -> Section | None`."""
@@ -28,39 +29,42 @@ def _makers(names: Sequence[str]) -> Iterator[SectionMaker]:
         yield maker
 
 
-def page(book: Book) -> str:
+def page(book: Book, names: Sequence[str] = SECTIONS) -> str:
     """The whole page as text: no network, nothing outside the file."""
-    found = sections(book)
-    charts = [chart for section in found for chart in section.charts]
+    found = sections(book, names)
+    charts = {chart.id: chart.spec for section in found for chart in section.charts}
     rows = book.rows
-    return (
+    text: str = (
         environment()
         .get_template("notebook.html.j2")
         .render(
             sections=found,
             style=Markup(asset("notebook.css")),
             script=Markup(asset("notebook.js")),
-            charts=Markup(specs_json(charts)),
+            charts=script_json(charts),
             vega=Markup(vega_bundle()) if charts else "",
             runs=len(rows),
-            configurations=len({(r.run.profile_digest, r.run.image_digest) for r in rows}),
+            configurations=len(configurations_of(rows)),
             points=sum(len(r.points) for r in rows),
             newest=newest(rows),
             warnings=[*book.warnings, *(w for row in rows for w in row.warnings)],
             is_live=book.is_live,
         )
     )
+    return text.encode("utf-8", "replace").decode("utf-8")  # half a character in a record must not stop the page
 
 
 @cache
 def environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=PackageLoader("orchestrator.report", "page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["script_json"] = script_json
+    return made
 
 
 @cache
@@ -78,7 +82,7 @@ def vega_bundle() -> str:
     return "(()=>{" + bundle.replace("</script", "<\\/script") + "})();"
 
 
-def specs_json(charts: Sequence[Chart]) -> str:
-    """`{id: spec}` for a script element: nothing in it can end the element or open a comment."""
-    text = json.dumps({c.id: c.spec for c in charts}, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+def script_json(value: object) -> Markup:
+    """JSON for a script element: nothing in it can end the element or open a comment."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))
