@@ -255,9 +255,11 @@ class _Sweep:
             raise_if_dead(self.road, f"in cell {course.name}")
         if of_lap and not good:
             kinds = ", ".join(sorted({str(r.failure) for r in of_lap}))
+            words = next((f" ({r.error})" for r in of_lap if r.error), "")
+            log = "; the server's log is in the record" if self.road.job.boxes else "; is the server still up?"
             raise TargetError(
-                f"{self.road.where}: no request of {course.name} was answered: {kinds}",
-                hint="its requests.jsonl has the server's words; the server's log is in the record",
+                f"{self.road.where}: no request of {course.name} was answered: {kinds}{words}",
+                hint=f"each request's words are in {course.cell.id}.requests.jsonl{log}",
             )
 
 

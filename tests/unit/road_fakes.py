@@ -184,7 +184,10 @@ class World:
             prompt_tok=128,
         )
         if self.cell_failure is not None:
-            request = RequestRecord(repeat=repeat, index=0, scheduled_ns=0, sent_ns=0, failure=self.cell_failure)
+            why = f"server says {self.cell_failure}"
+            request = RequestRecord(
+                repeat=repeat, index=0, scheduled_ns=0, sent_ns=0, failure=self.cell_failure, error=why
+            )
         n, broken = cell.requests_per_repeat, replace(request, failure="http_5xx", first_token_ns=None)
         lost = round(self.failed(cell) * n)
         requests = tuple(replace(broken if i < lost else request, index=i) for i in range(n))

@@ -370,8 +370,20 @@ def test_a_sweep_without_one_answer_is_not_passed(world: World) -> None:
     road = world.go()
 
     assert isinstance(road.error, TargetError)
-    assert "http_400" in road.error.message
+    assert "http_400 (server says http_400)" in road.error.message
+    assert "the server's log is in the record" in (road.error.hint or "")
     assert stored(world).run.status == "failed"
+
+
+def test_of_a_server_that_someone_else_started_no_log_is_promised(tmp_path: Path) -> None:
+    attached = profile(engine="endpoint", image=None, attach="http://box:8000/v1")
+    world = World(tmp_path, profile=attached, hosts=(), cell_failure="connect")
+
+    road = world.go()
+
+    assert isinstance(road.error, TargetError)
+    assert "log" not in (road.error.hint or "")
+    assert "is the server still up?" in (road.error.hint or "")
 
 
 def test_a_server_that_dies_at_a_gate_is_a_death_and_not_a_verdict(world: World) -> None:
