@@ -6,6 +6,7 @@
     events    the same with several tokens an event: what each tool's words come to then
     open      arrivals at a fixed rate (bench_open.py)
     startup   `gate0 --help` against `python -c pass`
+    report    10,000 cells with a million requests as a page (bench_report.py)
     deploy    tools/bench_deploy.py, where the lab runs
 
 All against the mock in a process of its own, whose true times are known for every answer. The mock keeps to one core, a
@@ -34,14 +35,14 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 if str(CHECKOUT) not in sys.path:  # run as a script: its own folder is there, the checkout is not
     sys.path.insert(0, str(CHECKOUT))
 
-from tools import bench_closed, bench_engine, bench_open  # noqa: E402
+from tools import bench_closed, bench_engine, bench_open, bench_report  # noqa: E402
 from tools.bench_install import VERSIONS  # noqa: E402
 from tools.bench_mock import MOCK_CORE, keep_to, say  # noqa: E402
 from tools.bench_peers import CLIENTS, Client, gate0_program  # noqa: E402
 from tools.bench_show import Target  # noqa: E402
 from tools.vllm_parts import VLLM_VERSION  # noqa: E402
 
-SECTIONS = ("engine", "peers", "events", "open", "startup", "deploy")
+SECTIONS = ("engine", "peers", "events", "open", "startup", "report", "deploy")
 PEER_SECTIONS = {"peers", "events", "open"}
 STREAMS, QUICK_STREAMS = (32, 128, 256), (32,)
 ROUNDS = 3
@@ -172,6 +173,13 @@ def median_ms(command: Sequence[str], times: int = 10) -> float:
     return statistics.median(walls)
 
 
+def run_report(found: Findings, args: argparse.Namespace) -> None:
+    measured = bench_report.measure(bench_report.QUICK if args.quick else bench_report.FULL)
+    print("\n" + "\n".join(bench_report.lines(measured)))
+    found.sections["report"] = asdict(measured)
+    found.targets += bench_report.targets(measured)
+
+
 def run_deploy(found: Findings, args: argparse.Namespace) -> None:
     path = CHECKOUT / "tools" / "bench_deploy.py"
     say("deploy overhead")
@@ -193,6 +201,7 @@ RUN: dict[str, Callable[[Findings, argparse.Namespace], None]] = {
     "events": run_events,
     "open": run_open,
     "startup": run_startup,
+    "report": run_report,
     "deploy": run_deploy,
 }
 
@@ -215,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--clients", choices=[c.name for c in CLIENTS], nargs="+", help="peers to run beside gate0")
     parser.add_argument("--streams", type=int, nargs="+", help=f"default {' '.join(map(str, STREAMS))}")
     parser.add_argument("--rounds", type=int, help=f"of the closed loops; default {ROUNDS}")
-    parser.add_argument("--quick", action="store_true", help="one round at 32 streams, 10 s of open loop")
+    parser.add_argument("--quick", action="store_true", help="one round, 32 streams, 10 s of open loop, few records")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     args = parser.parse_args(argv)
     args.streams = args.streams or list(QUICK_STREAMS if args.quick else STREAMS)

@@ -27,13 +27,15 @@ def list_runs(*, results: str | None, as_json: bool) -> int:
     """One line a run, oldest first; a record that cannot be read is a warning."""
     from orchestrator.cli.compose import results_root
     from orchestrator.cli.printer import Printer
+    from orchestrator.cli.reporting import without_collector
     from orchestrator.records.store import Store
     from orchestrator.report.derived.rows import rows_of
 
     printer = Printer(is_json=as_json)
     root = results_root(results)
     good, bad = Store(root).runs()
-    rows = rows_of(good, root)
+    with without_collector():
+        rows = rows_of(good, root)
     for broken in bad:
         printer.warning(f"{broken.path}: {broken.reason}")
     if not rows and not bad:

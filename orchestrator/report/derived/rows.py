@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -62,7 +63,7 @@ def _on_all_cores(sizes: Mapping[Path, int], cores: int) -> dict[Path, Outcome]:
     parts = list(_parts(sizes))
     context = multiprocessing.get_context("spawn")
     try:
-        with ProcessPoolExecutor(min(cores, len(parts)), mp_context=context, initializer=_leave_interrupts) as pool:
+        with ProcessPoolExecutor(min(cores, len(parts)), mp_context=context, initializer=_begin) as pool:
             for part, outcomes in zip(parts, pool.map(compute_elsewhere, parts), strict=True):
                 found.update(zip(part, outcomes, strict=True))
     except (BrokenProcessPool, OSError):
@@ -83,6 +84,7 @@ def _parts(sizes: Mapping[Path, int]) -> Iterator[list[Path]]:
         yield part
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the process that asked."""
+def _begin() -> None:
+    """In the other process. Ctrl-C is for the one that asked; requests have no cycles that a collector could find."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()
