@@ -132,7 +132,7 @@ def _chart(found: Sequence[Roof], labels: Mapping[str, str]) -> Chart | None:
     spec: Spec = {
         "$schema": SCHEMA,
         "width": "container",
-        "height": {"step": 24},
+        "height": 24 * len(rows),
         "autosize": {"type": "fit-x", "contains": "padding"},
         "data": {"values": rows},
         "encoding": {"y": y, "tooltip": tooltip},
