@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check unit test cover demo lab lab-down bench samples readme build test-vllm clean
+.PHONY: help setup check unit test cover demo lab lab-down bench samples screenshots readme build test-vllm clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,7 +25,7 @@ check: setup  ## ruff, mypy --strict, import layers
 	$(BIN)/python tools/readme.py --check
 	$(BIN)/pytest -q tests/unit/test_layers.py
 
-test: check  ## everything: unit, contract, the lab where root allows
+test: check  ## everything: unit, contract, the page in Chromium, the lab where root allows
 	$(BIN)/pytest
 
 unit: setup  ## the fast tests only
@@ -50,6 +50,9 @@ samples: setup  ## the figures of four field reports as foreign records, in resu
 	rm -rf results/samples/*-transcript-*
 	$(BIN)/gate0 import samples/reports/*.yaml --results results/samples
 
+screenshots: setup  ## pictures of the page from sample records, desktop and phone, light and dark, in screenshots/
+	$(BIN)/python tools/screenshots.py
+
 readme: setup  ## write the README's generated tables
 	$(BIN)/python tools/readme.py
 
@@ -61,4 +64,4 @@ test-vllm: setup  ## the real vLLM on the CPU: gates and sweep (installs 3.5 GB 
 	GATE0_TEST_VLLM=1 $(BIN)/pytest tests/vllm
 
 clean:  ## remove what setup, lab parts and tests made here
-	rm -rf $(VENV) .venv-vllm .parts .mypy_cache .ruff_cache .pytest_cache .hypothesis htmlcov dist
+	rm -rf $(VENV) .venv-vllm .parts .mypy_cache .ruff_cache .pytest_cache .hypothesis htmlcov dist screenshots

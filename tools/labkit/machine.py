@@ -5,17 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
-import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tools.labkit import debian
 from tools.labkit.base import LabBroken, LabPaths, LabUnavailable, find_tool, lab_processes, run, say
 
 LOCK_FILE = Path("/run/lock/gate0-lab.lock")
 LOCK_DEADLINE_S = 900
-POLICY = Path("/usr/sbin/policy-rc.d")
 PACKAGE_OF: Mapping[str, str] = {
     "ip": "iproute2",
     "iptables": "iptables",
@@ -27,11 +26,6 @@ PACKAGE_OF: Mapping[str, str] = {
     "docker": "docker.io",
     "docker-registry": "docker-registry",
     "busybox": "busybox-static",
-}
-SERVICES_OF: Mapping[str, tuple[str, ...]] = {
-    "openssh-server": ("ssh.service", "ssh.socket"),
-    "docker.io": ("docker.service", "docker.socket", "containerd.service"),
-    "docker-registry": ("docker-registry.service",),
 }
 
 
@@ -68,7 +62,7 @@ def require_packages() -> None:
         )
     say(f"installing {' '.join(missing)}")
     try:
-        _install(missing)
+        debian.install(missing)
     except LabBroken as problem:
         raise LabUnavailable(
             f"{problem}\nhint: `apt-get install --no-install-recommends {' '.join(missing)}`"
@@ -125,28 +119,3 @@ def _try_lock() -> int | None:
         pass
     os.close(descriptor)
     return None
-
-
-def _install(packages: Sequence[str]) -> None:
-    environment = {"DEBIAN_FRONTEND": "noninteractive"}
-    with _services_kept_off(packages):
-        run(["apt-get", "update", "-qq"], deadline_s=300, env=environment)
-        argv = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages]
-        run(argv, deadline_s=600, env=environment)
-
-
-@contextmanager
-def _services_kept_off(packages: Sequence[str]) -> Iterator[None]:
-    """Debian starts what it installs, now and at boot. The lab wants the programs only."""
-    ours = not POLICY.exists()
-    if ours:
-        POLICY.write_text("#!/bin/sh\nexit 101\n")
-        POLICY.chmod(0o755)
-    try:
-        yield
-    finally:
-        if ours:
-            POLICY.unlink(missing_ok=True)
-    if Path("/run/systemd/system").exists():
-        for service in (name for package in packages for name in SERVICES_OF.get(package, ())):
-            subprocess.run(["systemctl", "disable", "--now", service], capture_output=True, check=False, timeout=60)
