@@ -178,6 +178,7 @@ def run_report(found: Findings, args: argparse.Namespace) -> None:
     print("\n" + "\n".join(bench_report.lines(measured)))
     found.sections["report"] = asdict(measured)
     found.targets += bench_report.targets(measured)
+    found.notes += bench_report.notes(measured)
 
 
 def run_deploy(found: Findings, args: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.records.store import Store
 from orchestrator.report.tables import run_row
-from tools.bench_report import FULL, QUICK, Measured, Step, Usable, lines, targets
+from tools.bench_report import FIRST, FULL, KEPT, LISTED, QUICK, Measured, Step, Usable, lines, notes, targets
 from tools.bench_store import Size, write_store
 
 
@@ -52,8 +52,8 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def measured(size: Size, **walls: float) -> Measured:
-    names = ("page, raw records read", "page, figures kept", "site, figures kept", "`results list`, figures kept")
-    steps = tuple(Step(name=n, wall_s=walls.get(n[:4], 1.0), memory_mb=500, written_mb=20) for n in names)
+    names = (FIRST, KEPT, LISTED)
+    steps = tuple(Step(name=n, wall_s=walls.get(n[:4], 1.0), cpu_s=0.9, memory_mb=500, written_mb=20) for n in names)
     usable = Usable(rows=200, load_ms=900, sort_ms=80, filter_ms=30)
     return Measured(size=size, raw_mb=1700, kept_mb=60, steps=steps, usable=usable)
 
@@ -75,3 +75,8 @@ def test_targets_are_of_the_full_size(found: Measured, expected: list[bool | Non
 def test_what_was_not_measured_is_said() -> None:
     assert lines(measured(FULL))[-1].endswith("a table of 200 rows sorts in 80 ms, filters in 30 ms")
     assert lines(replace(measured(FULL), usable=None))[-1].endswith("no Chromium here")
+
+
+def test_a_wall_time_that_other_jobs_made_is_said() -> None:
+    assert notes(measured(FULL)) == []
+    assert notes(measured(FULL, page=9.0)) == ["other jobs held the report up: its page took 0.9 s of a core in 9.0 s"]
