@@ -221,10 +221,10 @@ def test_a_figure_leads_to_its_detail_and_its_popover_to_the_raw_record(tmp_path
     root = tree(rows, record_links={"a": "../results/a"})
     figure = cells(only(root), "title of a")[1].the("a")
     said = json.loads(root.the("script", id="popovers").text)
-    title, cell, lines, notes, detail, record = said["cells"][figure.attributes["data-popover"]]
+    detail = figure.attributes["href"].removeprefix("#")
+    title, cell, lines, notes, record = said["cells"][detail]
 
     assert (title, cell) == ("title of a", "concurrency/closed-p128-o256-c1")
-    assert figure.attributes["href"] == f"#{detail}"
     assert [td.words for td in root.the("tr", id=detail).every("td")][:3] == ["1", "31.0", "31.0"]
     assert record == "../results/a/sweeps/concurrency/closed-p128-o256-c1.json"
     assert lines[:3] == [
@@ -238,7 +238,7 @@ def test_a_figure_leads_to_its_detail_and_its_popover_to_the_raw_record(tmp_path
 def test_without_a_place_for_records_no_link_goes_there(tmp_path: Path) -> None:
     root = tree([write(tmp_path, run("a"), {1: 31})])
 
-    assert [c[5] for c in json.loads(root.the("script", id="popovers").text)["cells"].values()] == [None] * 3
+    assert [c[4] for c in json.loads(root.the("script", id="popovers").text)["cells"].values()] == [None]
 
 
 def test_filters_offer_what_there_is_to_choose_from(tmp_path: Path) -> None:
@@ -285,4 +285,4 @@ def test_loads_without_levels_stand_line_below_line(tmp_path: Path) -> None:
 
     assert heads(board)[:2] == ["Configuration", "Asked (req/s)"]
     assert [r.every("th")[0].words for r in board.every("tbody")[0].every("tr")] == ["title of a", "title of b"]
-    assert cells(board, "title of a")[1].the("a").attributes["data-popover"] == "load-0-0-0"
+    assert "data-popover" in cells(board, "title of a")[1].the("a").attributes

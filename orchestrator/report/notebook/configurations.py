@@ -75,23 +75,22 @@ def _row(row: BoardRow, id_: str, book: Book, popovers: dict[str, list[Json]]) -
         "vantage": vantage_words(row.line) if not is_foreign(of_run) else "",
         "older": row.older,
         "ungated": row.line.is_ungated and not is_foreign(of_run),
-        "fields": [_field(f, f"{id_}-{i}", of_run, book, popovers) for i, f in enumerate(row.fields)],
+        "fields": [_field(f, of_run, book, popovers) for f in row.fields],
     }
 
 
-def _field(
-    field: BoardField, id_: str, of_run: RunRow, book: Book, popovers: dict[str, list[Json]]
-) -> tuple[BoardField, str, str]:
-    """The field, its popover's key and where its detail stands; both empty where there is none."""
+def _field(field: BoardField, of_run: RunRow, book: Book, popovers: dict[str, list[Json]]) -> tuple[BoardField, str]:
+    """The field, and where its detail stands, which is its popover's key too; empty where there is none."""
     if field.point is None:
-        return field, "", ""
+        return field, ""
     detail = cell_anchor(of_run, field.point.figures.cell)
-    popovers[id_] = _popover(field.point, of_run, detail, book)
-    return field, id_, detail
+    if detail not in popovers:
+        popovers[detail] = _popover(field.point, of_run, book)
+    return field, detail
 
 
-def _popover(point: PointRow, row: RunRow, detail: str, book: Book) -> list[Json]:
-    """Title, what cell, figures, what is said, the detail's anchor, the record's address or null."""
+def _popover(point: PointRow, row: RunRow, book: Book) -> list[Json]:
+    """Title, what cell, figures, what is said, the record's address or null."""
     cell = point.figures.cell
     record = book.record_links.get(row.run.id)
     words = [f"{cell.workload}/{cell.id}"]
@@ -99,7 +98,7 @@ def _popover(point: PointRow, row: RunRow, detail: str, book: Book) -> list[Json
     lines: list[Json] = list(figure_lines(point))
     said: list[Json] = list(said_of(point))
     address = None if record is None else f"{record.rstrip('/')}/{cell_stem(cell)}.json"
-    return [row.run.profile_title, " · ".join(words), lines, said, detail, address]
+    return [row.run.profile_title, " · ".join(words), lines, said, address]
 
 
 def _identity(configuration: Configuration, row: RunRow) -> dict[str, Any]:

@@ -111,7 +111,12 @@
     return Boolean(target) && element.contains(target);
   };
   for (const element of all("details[data-folds]")) element.open = isTarget(element) || Boolean(element.id && kept.open?.includes(element.id));
-  document.addEventListener("toggle", () => keep("open", all("details[data-folds][open][id]").map((e) => e.id)), true);
+  let folding = 0;
+  const keepOpen = () => keep("open", all("details[data-folds][open][id]").map((e) => e.id));
+  document.addEventListener("toggle", () => {
+    clearTimeout(folding);
+    folding = setTimeout(keepOpen, 200);
+  }, true);
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
@@ -146,7 +151,7 @@
   let owner = null;
   let isPinned = false;
   let timer = 0;
-  const fill = ([title, cell, lines, said, detail, record]) => {
+  const fill = ([title, cell, lines, said, record], detail) => {
     const links = made("p", { class: "links" }, made("a", { href: `#${detail}` }, "detail"));
     if (record !== null) links.append(" · ", made("a", { href: record }, "raw record"));
     const row = (tag, values) => made("tr", {}, ...values.map((v, i) => made(tag, i === 0 || i > 3 ? { class: "text" } : {}, String(v ?? ""))));
@@ -158,14 +163,18 @@
       links,
     );
   };
+  // Never over its own figure: the end of a tap would fall on the popover, and be no click on the figure.
   const place = () => {
     const at = owner.getBoundingClientRect();
+    popover.style.maxHeight = "";
     const { width, height } = popover.getBoundingClientRect();
-    const left = Math.max(8, Math.min(at.left, document.documentElement.clientWidth - width - 8));
-    const below = at.bottom + 4;
-    const top = below + height < innerHeight - 4 ? below : Math.max(4, at.top - height - 4);
-    popover.style.left = `${left}px`;
-    popover.style.top = `${top}px`;
+    const above = at.top - 8;
+    const below = innerHeight - at.bottom - 8;
+    const isBelow = height <= below || below >= above;
+    const shown = Math.min(height, Math.max(isBelow ? below : above, 64));
+    popover.style.maxHeight = `${shown}px`;
+    popover.style.left = `${Math.max(8, Math.min(at.left, document.documentElement.clientWidth - width - 8))}px`;
+    popover.style.top = `${isBelow ? at.bottom + 4 : at.top - 4 - shown}px`;
   };
   const close = () => {
     clearTimeout(timer);
@@ -181,10 +190,11 @@
     clearTimeout(timer);
     if (owner === figure) return;
     close();
-    const cell = cells[figure.dataset.popover];
+    const detail = decodeURIComponent(figure.hash.slice(1));
+    const cell = cells[detail];
     if (cell === undefined) return;
     owner = figure;
-    fill(cell);
+    fill(cell, detail);
     figure.after(popover); // so that the next Tab goes into it
     figure.setAttribute("aria-expanded", "true");
     popover.hidden = false;
@@ -275,6 +285,7 @@
     try {
       views.set(plot, await vegaEmbed(plot, spec, options));
       plot.dataset.mounted = "";
+      one("svg", plot)?.setAttribute("aria-hidden", "true"); // its frame says what it shows
     } catch (error) {
       plot.textContent = `The picture could not be drawn: ${error.message}`;
     }
