@@ -74,12 +74,12 @@ class LiveView:
                 self._move(where, f"{event.stage}: {event.text}", event.share)
             case StageEnded():
                 text = f"{where}: {event.stage}: {event.detail} ({event.duration_s:.1f} s)"
-                self._printer.progress(text, status=event.status)
+                self._say(text, status=event.status)
             case GateBegan():
                 self._move(where, f"gate {event.gate}: {event.title}", None)
             case GateEnded():
                 gate = event.gate
-                self._printer.progress(f"{where}: gate {gate.name}: {gate.summary}", status=gate.status)
+                self._say(f"{where}: gate {gate.name}: {gate.summary}", status=gate.status)
                 if gate.hint and gate.status in ("fail", "error", "unstable"):
                     self._printer.progress(f"            {gate.hint}")
             case CellBegan():
@@ -100,7 +100,7 @@ class LiveView:
                 if event.is_warning:
                     self._printer.warning(f"{where}: {event.text}")
                 else:
-                    self._printer.progress(f"{where}: {event.text}")
+                    self._say(f"{where}: {event.text}")
             case _:
                 raise AssertionError(f"no line for {type(event).__name__}")
 
@@ -108,9 +108,9 @@ class LiveView:
         """Of all repeats: cells take turns, so that a cell's place in the list says nothing of the time."""
         return sum(self._done.get(where, {}).values()) / total
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, *, status: str | None = None) -> None:
         self._spoke_s = self._clock()
-        self._printer.progress(text)
+        self._printer.progress(text, status=status)
 
     def _move(self, where: str, text: str, share: float | None, *, is_cell: bool = False) -> None:
         if self._bars is None:
@@ -130,4 +130,4 @@ class LiveView:
                 self._say(f"{where}: {text}")
         elif self._said.get(where) != same and ":" in text:
             self._said[where] = same
-            self._printer.progress(f"{where}: {text}")
+            self._say(f"{where}: {text}")

@@ -113,7 +113,8 @@ def load_advisories(workloads: Sequence[Workload], slots: int | None) -> tuple[A
         if Kind.MIXED not in w.kinds or slots is None or not asked or asked == slots:
             continue
         lanes = " + ".join(f"{lane.concurrency} {lane.name}" for lane in w.lanes if lane.concurrency)
-        what = "the rest queues" if asked > slots else f"{slots - asked} places stay empty"
+        idle = "1 place stays empty" if slots - asked == 1 else f"{slots - asked} places stay empty"
+        what = "the rest queues" if asked > slots else idle
         found.append(
             Advisory(
                 code="lanes_and_slots",

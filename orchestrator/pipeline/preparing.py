@@ -35,8 +35,10 @@ def warn_of_hosts(road: Road) -> None:
     """What is known to go wrong on such hosts, and what differs between the two that form one engine."""
     for rank in road.ranks:
         for concern in concerns(facts_of(rank)):
+            if concern.code == "docker" and road.job.profile.runtime == "process":
+                continue
             hint = f" ({concern.hint})" if concern.hint else ""
-            road.note(f"{rank.name}: {concern.code}: {concern.message}{hint}", is_warning=True)
+            road.note(road.said_of(rank, f"{concern.code}: {concern.message}{hint}"), is_warning=True)
     for rank in road.ranks[1:]:
         for line in differences(facts_of(road.head), facts_of(rank)):
             road.note(f"{road.head.name} and {rank.name} differ: {line}", is_warning=True)

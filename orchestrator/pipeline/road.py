@@ -180,6 +180,10 @@ class Road:
             self.target.close()
         self.target = target
 
+    def said_of(self, rank: Rank, text: str) -> str:
+        """The text; with the host's name in front where several form one engine, and `where` alone cannot tell."""
+        return text if len(self.job.boxes) == 1 else f"{rank.name}: {text}"
+
     def note(self, text: str, *, is_warning: bool = False) -> None:
         """Say it, and write it down if that can still be done: a note never ends anything."""
         self.observer.on(Notice(where=self.where, text=text, is_warning=is_warning))

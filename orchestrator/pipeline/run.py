@@ -213,7 +213,7 @@ def _close_rank(road: Road, rank: Rank, kept: threading.Event) -> None:
         _attempt(road, f"{rank.name}: saving the log", partial(_save_log, road, rank))
     finally:
         if kept.is_set():
-            road.endings.append(f"{rank.name}: left up")
+            road.endings.append(road.said_of(rank, "left up"))
         else:
             _attempt(road, f"{rank.name}: stopping the server", partial(_stop, road, rank))
 
@@ -252,7 +252,7 @@ def _save_log(road: Road, rank: Rank) -> None:
 def _stop(road: Road, rank: Rank) -> None:
     mine = rank.runtime.find(label=(LABEL_RUN, road.run.id))
     if not mine:
-        road.endings.extend([f"{rank.name}: was up before, left up"] if rank.is_reused else [])
+        road.endings.extend([road.said_of(rank, "was up before, left up")] if rank.is_reused else [])
         return
     low = road.tools.memory_available(rank.box.host)
     for server in mine:
@@ -262,7 +262,7 @@ def _stop(road: Road, rank: Rank) -> None:
     back = _watch_return(road, rank, before, low)
     if back is not None:
         road.memory_returned[rank.name] = asdict(back)
-    road.endings.append(f"{rank.name}: stopped" + (f", {back.line}" if back is not None else ""))
+    road.endings.append(road.said_of(rank, "stopped" + (f", {back.line}" if back is not None else "")))
 
 
 def _watch_return(road: Road, rank: Rank, before: int | None, low: int | None) -> MemoryReturn | None:

@@ -78,7 +78,7 @@ def preflight(road: Road) -> StageOutcome:
         if verdict.reuses is None:
             translate(road, rank)
         for warning in verdict.warnings:
-            road.note(f"{rank.name}: {warning}", is_warning=True)
+            road.note(road.said_of(rank, warning), is_warning=True)
     road.save(
         hosts=tuple(host_json(rank) for rank in road.ranks),
         runtime=road.head.runtime.facts().kind,
@@ -100,7 +100,7 @@ def pull(road: Road) -> StageOutcome:
         def show(progress: PullProgress) -> None:
             road.cancel.check()
             share = progress.done_bytes / progress.total_bytes if progress.total_bytes else None
-            text = f"{rank.name}: {progress.status}, {progress.layers_done}/{progress.layers} layers"
+            text = road.said_of(rank, f"{progress.status}, {progress.layers_done}/{progress.layers} layers")
             road.observer.on(StageMoved(where=road.where, stage="pull", text=text, share=share))
 
         image = spec_of(rank).image
@@ -166,7 +166,7 @@ def ready(road: Road) -> StageOutcome:
     road.save(base_url=url)
 
     def show(progress: WaitProgress) -> None:
-        text = f"{head.name}: {progress.stage} {progress.detail}".rstrip()
+        text = road.said_of(head, f"{progress.stage} {progress.detail}".rstrip())
         road.observer.on(StageMoved(where=road.where, stage="ready", text=text))
 
     others = _Others(road)
@@ -324,7 +324,8 @@ SWEEPS = Stage(
 
 def _replace(road: Road, rank: Rank, server: Server) -> None:
     """Remove one of gate0's own servers, its log kept in this run's record."""
-    road.note(f"{rank.name}: replaces {server.name} ({server.labels.get(LABEL_PROFILE, 'unknown profile')})")
+    of = server.labels.get(LABEL_PROFILE, "unknown profile")
+    road.note(road.said_of(rank, f"replaces {server.name} ({of})"))
     road.writer.write_text(f"replaced-{server.name}.log", "\n".join(rank.runtime.log_tail(server.id, 0)) + "\n")
     rank.runtime.stop(server.id)
     rank.runtime.remove(server.id)

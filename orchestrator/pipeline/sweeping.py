@@ -70,6 +70,7 @@ class _Sweep:
     run_cell: RunCell
     calibration: Mapping[str, Json] | None = None
     courses: list[Course] = field(default_factory=list)
+    untold: list[tuple[Course, StoredCell]] = field(default_factory=list)
     laps_done: int = 0
     started_s: float = 0.0
 
@@ -77,6 +78,7 @@ class _Sweep:
         self.started_s = self.road.tools.clock()
         self._say_doubts()
         fixed = {w.name: [self._course(cell) for cell in w.cells()] for w in self.road.job.workloads if not w.search}
+        self._tell_kept()
         for workload in self.road.job.workloads:
             if workload.search is not None:
                 for seeker in seekers(workload):
@@ -113,8 +115,14 @@ class _Sweep:
         if is_finished(found):
             course.stop_reason = found.cell.stop_reason
             course.is_kept = True
-            self._tell_end(course, found, prefix="kept from an earlier attempt: ")
+            self.untold.append((course, found))
         return course
+
+    def _tell_kept(self) -> None:
+        """When all cells of a list are known: what is kept has its place among them."""
+        for course, found in self.untold:
+            self._tell_end(course, found, prefix="kept from an earlier attempt: ")
+        self.untold.clear()
 
     def _judged_anew(self, found: StoredCell, cell: Cell) -> StoredCell:
         """The service level is none of the load: the stored requests are judged by the one of today."""
@@ -133,6 +141,7 @@ class _Sweep:
             is_new = level not in by_level
             if is_new:
                 by_level[level] = self._course(seeker.cell_at(level))
+                self._tell_kept()
             course = by_level[level]
             if course.stop_reason is None and not (is_new and course.laps):
                 self._turn(course)
@@ -161,6 +170,7 @@ class _Sweep:
     def _capacity(self, cell: Cell) -> float | None:
         """Requests per second that the server answers when kept busy; measured as a cell of its own."""
         course = self._course(capacity_cell(cell, self.load))
+        self._tell_kept()
         while course.stop_reason is None:
             self._turn(course)
         return capacity_rps(self._figures(course)) if course.laps else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 
 from orchestrator.deploy.runtime import LABEL_PROFILE, LABEL_RUN, ServerSpec
 from orchestrator.errors import Interrupted, LockHeld, RefusedError, ServerDied, StoreError, TargetError
+from orchestrator.fleet.facts.model import Docker
 from orchestrator.gating.suite import load_gates, load_suite
 from orchestrator.pipeline.campaign import Turns, exit_code
-from orchestrator.pipeline.events import Cancel, Event, GateBegan, Notice, StageBegan
+from orchestrator.pipeline.events import Cancel, Event, GateBegan, Notice, StageBegan, StageMoved
+from orchestrator.pipeline.preparing import facts_of, warn_of_hosts
 from orchestrator.pipeline.road import Options
 from orchestrator.pipeline.run import travel
 from orchestrator.pipeline.stoppable import StoppableTarget
@@ -262,6 +265,19 @@ def test_one_dead_rank_of_two_takes_the_other_down_and_both_logs_are_kept(world:
     assert "no route to host" in (road.writer.directory / "container-1.log").read_text()
     assert (road.writer.directory / "container-0.log").is_file()
     assert_nothing_left(world)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_host_is_named_in_front_where_several_form_one_engine(world: World, nodes: int) -> None:
+    world.profile = profile(nodes=nodes, serve=Serve(max_model_len=32768, max_num_seqs=8, tensor_parallel=nodes))
+    world.hosts = ("spark01", "spark02")[:nodes]
+    world.options = Options(deploy_only=True, keep=True)
+    road = world.go()
+
+    words = [e.text for e in world.events if isinstance(e, Notice | StageMoved)] + road.endings
+    named = [text for text in words if text.startswith(("spark01: ", "spark02: "))]
+    assert words
+    assert named == (words if nodes == 2 else [])
 
 
 def test_hosts_with_different_images_are_refused(world: World) -> None:
@@ -553,3 +569,18 @@ def test_the_exit_code_is_the_heaviest(world: World) -> None:
     assert exit_code([refused, died]) == 3
     assert exit_code([refused, Interrupted("z")]) == 130
     assert exit_code([None]) == 0
+
+
+@pytest.mark.parametrize(("runtime", "count"), [("docker", 1), ("process", 0)])
+def test_a_host_without_docker_is_no_concern_of_a_plain_process(world: World, runtime: str, count: int) -> None:
+    world.profile = profile(runtime=runtime)
+    world.options = Options(deploy_only=True, keep=True)
+    road = world.go()
+    for rank in road.ranks:
+        rank.facts = replace(facts_of(rank), docker=Docker(problem="not_running"))
+    world.events.clear()
+
+    warn_of_hosts(road)
+
+    notes = [e.text for e in world.events if isinstance(e, Notice)]
+    assert sum(text.startswith("docker: ") for text in notes) == count

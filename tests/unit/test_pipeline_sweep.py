@@ -82,6 +82,17 @@ def test_every_repeat_is_on_disk_when_it_ends(world: World) -> None:
     assert seen == list(range(1, 13))
 
 
+def test_kept_cells_have_their_place_among_all(world: World) -> None:
+    first = world.go()
+    world.events.clear()
+
+    world.go(first.run)
+
+    ended = [e for e in world.events if isinstance(e, CellEnded)]
+    assert [(e.index, e.total) for e in ended] == [(0, 3), (1, 3), (2, 3)]
+    assert all(e.text.startswith("kept from an earlier attempt: ") for e in ended)
+
+
 def test_a_stop_between_repeats_loses_none_and_resume_runs_the_rest(world: World) -> None:
     def stop_at_seventh(cell: Cell) -> None:
         if len(world.cells_run) == 6:

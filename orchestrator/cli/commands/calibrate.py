@@ -25,7 +25,7 @@ def calibrate(*, concurrency: str | None, quick: bool, as_json: bool, quiet: boo
     found = calibration.calibrate(
         levels,
         rounds=calibration.QUICK_ROUNDS if quick else calibration.ROUNDS,
-        on_level=lambda n: printer.progress(f"{n} streams"),
+        on_level=lambda n: printer.progress("1 stream" if n == 1 else f"{n} streams"),
     )
     path = calibration.store_calibration(found)
     head = (

@@ -37,8 +37,8 @@ def client_lag(cell: GuardInput) -> Guard | None:
         return None
     return Guard(
         name="client_lag",
-        message=f"this machine is too slow for the load: {what} by {lag_ms:.1f} ms (p99) where {limit_ms:.1f} ms is "
-        f"the limit for gaps of {gap_ms:.1f} ms",
+        message=f"this machine is too slow or too busy for the load: {what} by {lag_ms:.1f} ms (p99) where "
+        f"{limit_ms:.1f} ms is the limit for gaps of {gap_ms:.1f} ms",
     )
 
 
