@@ -203,6 +203,19 @@ def test_export_writes_each_form_to_stdout(
     assert capsys.readouterr().out.startswith(start)
 
 
+@pytest.mark.parametrize(("form", "count"), [("vllm", 1), ("llama-benchy", 1), ("inferencex", 1), ("csv", 0)])
+def test_a_broken_guard_is_said_where_the_form_has_no_mark_for_it(
+    form: str, count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours(tmp_path, users=(2, 4))
+    (path,) = tmp_path.glob("*/sweeps/*/*c2.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "guards": [{"name": "failures", "message": "no"}]}))
+
+    assert main(["export", "latest", "--format", form, "--results", str(tmp_path)]) == 0
+
+    assert capsys.readouterr().err.count("c2 broke a guard (failures)") == count
+
+
 def test_export_writes_a_file_a_cell_into_a_folder(tmp_path: Path) -> None:
     ours(tmp_path / "r", users=(2, 4))
     out = f"{tmp_path / 'out'}/"

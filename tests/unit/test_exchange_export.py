@@ -18,7 +18,7 @@ from orchestrator.records.exchange.benchy_tables import csv_text, markdown_text
 from orchestrator.records.exchange.importing import read_file
 from orchestrator.records.exchange.to_csv import cells_csv, requests_csv
 from orchestrator.records.exchange.to_inferencex import inferencex_aggregate
-from orchestrator.records.exchange.to_llama_benchy import llama_benchy_report
+from orchestrator.records.exchange.to_llama_benchy import doubles, llama_benchy_report
 from orchestrator.records.exchange.to_vllm import vllm_result
 from orchestrator.records.record import CellRecord, RequestRecord, RunRecord
 from orchestrator.records.store import StoredCell
@@ -422,6 +422,26 @@ def test_progress_numbers_requests_on_and_names_failures_and_estimates() -> None
     assert (lines[1]["error"], lines[1]["decode_seconds"]) == ("timeout", 0.0)
     assert [(line["count"], line["estimated"]) for line in lines if line["type"] == "tokens"] == [(1, True)]
     assert {i for _, i in kinds} == {0, 1}
+
+
+def test_a_closed_cell_beside_a_batch_of_its_sizes_has_no_second_line() -> None:
+    twin = StoredCell(cell=cell(), requests=PAIR)
+    batch = StoredCell(cell=cell(id="batch-p100-o8-c2", kind="batch"), requests=PAIR)
+    other = StoredCell(cell=cell(id="closed-p100-o8-c1", concurrency=1), requests=PAIR)
+
+    assert doubles([twin, batch, other]) == (twin.cell,)
+    assert [b["concurrency"] for b in benchmarks([twin, batch, other])] == [1, 2]
+    assert doubles([twin, other]) == ()
+
+
+def test_prompt_speed_of_all_is_null_where_answers_lie_between_the_prompts() -> None:
+    refilled = cell(requests_per_repeat=4)
+    requests = tuple(request(i, at=S + i // 2 * S) for i in range(4))
+
+    (found,) = benchmarks([StoredCell(cell=refilled, requests=requests)])
+
+    assert found["pp_throughput"] is None
+    assert found["pp_req_throughput"]["mean"] == pytest.approx(100 / 0.1)
 
 
 def benchmarks(cells: list[StoredCell]) -> list[dict[str, Any]]:

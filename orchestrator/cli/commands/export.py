@@ -56,6 +56,7 @@ def export(
     for broken in stored.unreadable_cells():
         printer.warning(f"{broken.path}: {broken.reason}")
     cells = _chosen(stored.run, stored.cells(), cell_ids)
+    _warn(printer, cells, form)
     if form in ("vllm", "inferencex"):
         _by_cell(printer, stored.run, cells, form, output)
     else:
@@ -74,6 +75,18 @@ def _chosen(run: RunRecord, cells: Sequence[StoredCell], wanted: Sequence[str]) 
             shown = ", ".join(f"{c.cell.workload}/{c.cell.id}" for c in cells[:6])
             raise InputError(f"{run.id} has no cell {name!r}", hint=f"it has {shown}{', …' if len(cells) > 6 else ''}")
     return [c for c in cells if not wanted or {c.cell.id, f"{c.cell.workload}/{c.cell.id}"} & set(wanted)]
+
+
+def _warn(printer: Printer, cells: Sequence[StoredCell], form: str) -> None:
+    """What the other form cannot say."""
+    from orchestrator.records.exchange.to_llama_benchy import doubles
+
+    left_out = doubles(cells) if form.startswith("llama-benchy") else ()
+    for cell in left_out:
+        printer.warning(f"{cell.workload}/{cell.id} left out: the batch cell of the same sizes has its line")
+    for cell in (c.cell for c in cells if c.cell.guards and c.cell not in left_out and form != "csv"):
+        names = ", ".join(str(guard.get("name")) for guard in cell.guards)
+        printer.warning(f"{cell.workload}/{cell.id} broke a guard ({names}), for which this form has no mark")
 
 
 def _whole(run: RunRecord, cells: Sequence[StoredCell], form: str, *, is_by_request: bool) -> str:

@@ -1,6 +1,9 @@
 """The grid cells of a run as llama-benchy's JSON, by its definitions, computed from our raw stamps.
 
-A repeat stands for one of its batches, also where ours was refilled (`closed`). No latency is taken off our time to the
+A repeat stands for one of its batches, also where ours was refilled (`closed`); where a run has a `batch` cell of the
+same sizes, which is what llama-benchy runs, the closed one is left out: its lines would have the same name. Prompt
+speed of all together is null where a repeat was refilled: between its first and its last prompt lie whole answers. No
+latency is taken off our time to the
 first response, so `latency_mode` is `none` and est_ppt is ttfr. Token stamps are the events' own, each as often as it
 carried tokens; where a server did not count them, the figures that need them are null: its even spread is not made up.
 """
@@ -27,20 +30,29 @@ def is_grid(cell: CellRecord) -> bool:
     return cell.kind in GRID and not cell.variant
 
 
+def doubles(cells: Sequence[StoredCell]) -> tuple[CellRecord, ...]:
+    """Closed cells of which there is a batch of the same sizes: llama-benchy has one line for both."""
+    grid = [c.cell for c in cells if is_grid(c.cell) and c.requests]
+    batches = {_sizes(cell) for cell in grid if cell.kind == "batch"}
+    return tuple(cell for cell in grid if cell.kind != "batch" and _sizes(cell) in batches)
+
+
 def llama_benchy_report(run: RunRecord, cells: Sequence[StoredCell]) -> dict[str, Json]:
     """
     Raises:
         InputError: There is no grid cell with requests among them.
     """
-    grid = sorted((c for c in cells if is_grid(c.cell) and c.requests), key=lambda c: _order(c.cell))
+    left_out = doubles(cells)
+    found = [c for c in cells if is_grid(c.cell) and c.requests and c.cell not in left_out]
+    grid = sorted(found, key=lambda c: _order(c.cell))
     if not grid:
         raise InputError(f"{run.id} has no grid cell ({', '.join(GRID)}) with requests", hint="`--format csv` has all")
     benchmarks: list[Json] = []
     for stored in grid:
         for phase in ("context", "main"):
-            found = [r for r in stored.requests if r.phase == phase]
-            if found:
-                benchmarks.append(_benchmark(stored.cell, found, is_context=phase == "context"))
+            requests = [r for r in stored.requests if r.phase == phase]
+            if requests:
+                benchmarks.append(_benchmark(stored.cell, requests, is_context=phase == "context"))
     return {
         "version": f"gate0 {__version__}",
         "timestamp": run.created_at,
@@ -53,8 +65,12 @@ def llama_benchy_report(run: RunRecord, cells: Sequence[StoredCell]) -> dict[str
     }
 
 
-def _order(cell: CellRecord) -> tuple[int, int, int, int, str]:
-    return cell.depth_tok, cell.prompt_tok, cell.output_tok, cell.concurrency, cell.id
+def _order(cell: CellRecord) -> tuple[tuple[int, int, int, int], str]:
+    return _sizes(cell), cell.id
+
+
+def _sizes(cell: CellRecord) -> tuple[int, int, int, int]:
+    return cell.depth_tok, cell.prompt_tok, cell.output_tok, cell.concurrency
 
 
 def _benchmark(cell: CellRecord, requests: Sequence[RequestRecord], *, is_context: bool) -> dict[str, Json]:
@@ -65,7 +81,8 @@ def _benchmark(cell: CellRecord, requests: Sequence[RequestRecord], *, is_contex
     pp_req = [v for r in good if (v := _prefill_rate(r, asked)) is not None]
     tg_req = [v for r in good if (v := _decode_rate(r)) is not None]
     is_many = cell.concurrency > 1
-    pp = [v for b in batches if (v := _batch_prefill(b, asked)) is not None] if is_many else pp_req
+    is_refilled = cell.requests_per_repeat > cell.concurrency and not is_context
+    pp = [v for b in batches if (v := _batch_prefill(b, asked)) is not None and not is_refilled] if is_many else pp_req
     tg = [v for b in batches if (v := _batch_decode(b)) is not None] if is_many else tg_req
     return {
         "concurrency": cell.concurrency,
