@@ -51,6 +51,7 @@ def main() -> int:
     page = RESULTS / "notebook.html"
     subprocess.run((gate0, "report", "--results", RESULTS, "-o", page), check=True)
     print(f"demo: the page is {page}")
+    print(f"demo: gate0 itself is {gate0}; `source {gate0.with_name('activate')}` puts it on the PATH")
     if os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform == "darwin":
         webbrowser.open(page.as_uri())
     return code

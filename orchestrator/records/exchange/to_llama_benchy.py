@@ -3,9 +3,9 @@
 A repeat stands for one of its batches, also where ours was refilled (`closed`); where a run has a `batch` cell of the
 same sizes, which is what llama-benchy runs, the closed one is left out: its lines would have the same name. Prompt
 speed of all together is null where a repeat was refilled: between its first and its last prompt lie whole answers. No
-latency is taken off our time to the
-first response, so `latency_mode` is `none` and est_ppt is ttfr. Token stamps are the events' own, each as often as it
-carried tokens; where a server did not count them, the figures that need them are null: its even spread is not made up.
+latency is taken off our time to the first response, so `latency_mode` is `none` and est_ppt is ttfr. Token stamps are
+the events' own, each as often as it carried tokens; where a server did not count them, the figures that need them are
+null: its even spread is not made up.
 """
 
 from __future__ import annotations
