@@ -7,8 +7,9 @@ not print to the console, throw, or ask for anything but itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,17 +57,18 @@ def open_page(browser: Browser) -> Iterator[Opener]:
 
 
 @pytest.fixture(scope="module")
-def shared(browser: Browser, pages: Pages) -> Iterator[Page]:
-    """The page of what was measured, opened once a module: loading it is what takes the time."""
+def still(browser: Browser) -> Iterator[Callable[[Path], Page]]:
+    """Opens each page once a module, for tests that leave it as it was: loading is what takes the time."""
     with ExitStack() as stack:
         opener = Opener(browser=browser, stack=stack)
-        yield opener(pages.measured)
+        yield cache(opener)
     assert opener.heard == []
 
 
 @pytest.fixture
-def page(shared: Page) -> Page:
-    """The shared page at rest: nothing is open, focused, hovered or filtered; it stays sorted as it was left."""
+def page(still: Callable[[Path], Page], pages: Pages) -> Page:
+    """What was measured, at rest: nothing is open, focused, hovered or filtered; it stays sorted as it was left."""
+    shared = still(pages.measured)
     shared.keyboard.press("Escape")
     shared.mouse.move(2, 2)
     shared.evaluate("document.activeElement.blur()")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def test_the_page_without_its_data_is_small(pages: Pages) -> None:
     assert all(json.loads(d) for d in data.values())
 
 
-@pytest.mark.parametrize("name", ["measured", "samples", "swarm"])
+@pytest.mark.parametrize("name", ["samples", "swarm"])
 def test_every_picture_is_drawn_when_it_comes_into_sight(open_page: Opener, pages: Pages, name: str) -> None:
     page = open_page(getattr(pages, name))
     asked = sorted(json.loads(page.locator("#charts").text_content() or "{}"))
@@ -42,15 +43,15 @@ def test_every_picture_is_drawn_when_it_comes_into_sight(open_page: Opener, page
     assert sorted(drawn) == asked
 
 
-def test_pictures_have_a_name_for_those_who_do_not_see_them(open_page: Opener, pages: Pages) -> None:
-    labels = open_page(pages.measured).locator("[data-chart]").evaluate_all("p => p.map(e => e.ariaLabel)")
+def test_pictures_have_a_name_for_those_who_do_not_see_them(page: Page) -> None:
+    labels = page.locator("[data-chart]").evaluate_all("p => p.map(e => e.ariaLabel)")
 
     assert len(set(labels)) == len(labels)
     assert all(len(label) > 20 for label in labels)
 
 
-def test_every_address_on_the_page_leads_somewhere(open_page: Opener, pages: Pages) -> None:
-    page = open_page(pages.samples)
+def test_every_address_on_the_page_leads_somewhere(still: Callable[[Path], Page], pages: Pages) -> None:
+    page = still(pages.samples)
 
     lost = page.locator('a[href^="#"]').evaluate_all(
         "links => links.map(a => a.getAttribute('href').slice(1)).filter(id => !document.getElementById(id))"
@@ -61,8 +62,8 @@ def test_every_address_on_the_page_leads_somewhere(open_page: Opener, pages: Pag
     assert doubled == []
 
 
-def test_raw_records_are_where_the_page_says(open_page: Opener, pages: Pages) -> None:
-    page = open_page(pages.samples)
+def test_raw_records_are_where_the_page_says(still: Callable[[Path], Page], pages: Pages) -> None:
+    page = still(pages.samples)
 
     found = page.get_by_role("link", name="raw record", include_hidden=True).evaluate_all("a => a.map(e => e.href)")
 
@@ -137,8 +138,8 @@ def test_facts_that_changed_while_it_ran_are_marked(open_page: Opener, pages: Pa
     assert [line.split("\t") for line in changed] == [["kernel", "6.17.0", "7.0.0"]]
 
 
-def test_notes_and_runs_stand_in_the_log_newest_first(open_page: Opener, pages: Pages) -> None:
-    page = open_page(pages.samples)
+def test_notes_and_runs_stand_in_the_log_newest_first(still: Callable[[Path], Page], pages: Pages) -> None:
+    page = still(pages.samples)
 
     days = page.locator("#log .day h3").all_inner_texts()
     assert days == sorted(days, reverse=True)
@@ -147,8 +148,8 @@ def test_notes_and_runs_stand_in_the_log_newest_first(open_page: Opener, pages: 
     assert note.locator("em").inner_text() == "checkpoint"
 
 
-def test_the_head_says_how_much_is_here_and_how_new_it_is(open_page: Opener, pages: Pages) -> None:
-    words = open_page(pages.measured).locator("header").inner_text()
+def test_the_head_says_how_much_is_here_and_how_new_it_is(page: Page) -> None:
+    words = page.locator("header").inner_text()
 
     assert "6 configurations, 7 runs, 33 points" in words
     assert "Newest record 2026-11-30 06:20 UTC" in words

@@ -52,14 +52,15 @@ def opened(browser: Browser, home: str, path: str = "index.html") -> Iterator[tu
     page = context.new_page()
     page.on("console", lambda said: heard.append(f"{said.type}: {said.text}"))
     page.on("pageerror", lambda error: heard.append(f"error: {error}"))
-    page.on("dialog", lambda shown: (heard.append(f"dialog: {shown.message}"), shown.dismiss()))
-    page.on(
-        "request",
-        lambda asked: None if asked.url.startswith((home, "data:")) else heard.append(f"request: {asked.url}"),
-    )
+    page.on("dialog", lambda shown: heard.append(f"dialog: {shown.message}"))
+    page.on("request", lambda asked: heard.extend(_elsewhere(asked.url, home)))
     page.goto(f"{home}/{path}")
     yield page, heard
     context.close()
+
+
+def _elsewhere(url: str, home: str) -> list[str]:
+    return [] if url.startswith((home, "data:")) else [f"request: {url}"]
 
 
 @pytest.fixture(params=["disk", "host"])

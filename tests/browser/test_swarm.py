@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
 from playwright.sync_api import Page
 
-from tests.browser.pages import Opener, Pages, board, column, field_of, heads, names, sort_button, sorted_by
+from tests.browser.pages import Pages, board, column, field_of, heads, names, sort_button, sorted_by
 from tests.browser.records import SWARM_REPORT
 
 AT_32 = [203.4, 188.7, 180.0, 118.8, 116.5, 115.5, 108.8, 108.1, 103.7, 101.2, 84.0, 83.9, 83.5, 83.2]
@@ -19,8 +21,8 @@ TWO_HOSTS = "Flash-Next NVFP4, split over both Sparks + MTP3"
 
 
 @pytest.fixture
-def page(open_page: Opener, pages: Pages) -> Page:
-    return open_page(pages.swarm)
+def page(still: Callable[[Path], Page], pages: Pages) -> Page:
+    return still(pages.swarm)
 
 
 def printed_rows() -> list[str]:
