@@ -44,7 +44,9 @@ def book_of(stored: Sequence[StoredRun], **more: object) -> Book:
 
 
 def local_links(text: str) -> list[str]:
-    return [link for link in re.findall(r'(?:href|src)="([^"]*)"', text) if "../records/" not in link]
+    return [
+        link for link in re.findall(r'(?:href|src)="([^"]*)"', text) if "../records/" not in link and link != "data:,"
+    ]
 
 
 def test_every_link_leads_to_a_file_and_an_anchor_of_the_folder(tmp_path: Path) -> None:
