@@ -28,11 +28,16 @@ WHY_OPEN = {
 
 @dataclass(slots=True, eq=False)
 class Seeker:
-    """One search: the cell whose level is varied, and what was tried."""
+    """One search: the cell whose level is varied, and what was tried.
+
+    Attributes:
+        behind: Rates at which requests piled up: such a level meets a service level only as long as it is short.
+    """
 
     base: Cell
     tried: dict[float, Tried] = field(default_factory=dict)
     found: Found | None = None
+    behind: set[float] = field(default_factory=set)
 
     @property
     def range(self) -> Range:
@@ -57,7 +62,11 @@ class Seeker:
 
     def take(self, level: float, figures: CellFigures, *, can_go_on: bool) -> None:
         """What a level came to so far."""
-        judged = figures.goodput
+        judged, arrivals = figures.goodput, figures.open
+        if arrivals is not None and arrivals.outstanding is not None and arrivals.outstanding.is_growing:
+            self.behind.add(level)
+        else:
+            self.behind.discard(level)
         self.tried[level] = Tried(
             level=level,
             verdict=UNDECIDED if judged is None else judged.verdict.value,
@@ -90,8 +99,15 @@ class Seeker:
             return f"search for {goal}: not met even at {self.range.low:g} {unit}"
         above = "the highest tried" if found.missed is None else f"missed at {found.missed:g}"
         doubt = "" if found.is_certain else "; the interval of a level next to it encloses the share"
-        notes = "".join(f"; {note}" for note in found.notes)
+        notes = "".join(f"; {note}" for note in self._notes(found))
         return f"search for {goal}: met up to {found.best:g} {unit}, {above}{doubt}{notes}"
+
+    def _notes(self, found: Found) -> tuple[str, ...]:
+        if found.best not in self.behind:
+            return found.notes
+        held = max((t.level for t in self.tried.values() if t.is_met and t.level not in self.behind), default=None)
+        kept = "" if held is None else f", kept up with at {held:g}"
+        return (*found.notes, f"requests pile up at {found.best:g}{kept}: more `requests` would show if it lasts")
 
     def as_json(self) -> dict[str, Json]:
         """For the record's events."""
@@ -114,7 +130,7 @@ class Seeker:
             "best": None if found is None else found.best,
             "missed": None if found is None else found.missed,
             "is_certain": None if found is None else found.is_certain,
-            "notes": [] if found is None else list(found.notes),
+            "notes": [] if found is None else list(self._notes(found)),
         }
 
 
