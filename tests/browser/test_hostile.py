@@ -20,19 +20,16 @@ def page(still: Callable[[Path], Page], pages: Pages) -> Page:
 
 
 def test_the_texts_would_act_if_they_became_markup(browser: Browser, tmp_path: Path) -> None:
-    acted = {}
     page = browser.new_page()
     for name, text in HOSTILE.items():
         place = tmp_path / f"{name}.html"
-        body = f"<script>let a = '{text}'</script><p title='{text}'>{text}<p id=\"{text}\">"
+        body = f"<script>let a = '{text}'</script><p title='{text}'>{text}<input value=\"{text}\">"
         place.write_text(f"<!doctype html><body>{body}")
         page.goto(place.as_uri())
         for link in page.locator("a[href]").all():
             link.click()
-        acted[name] = page.evaluate("window.pwned")
+        page.wait_for_function("() => window.pwned === 1", timeout=10_000)
     page.close()
-
-    assert acted == dict.fromkeys(HOSTILE, 1)
 
 
 def test_nothing_executes_wherever_one_looks(page: Page) -> None:
