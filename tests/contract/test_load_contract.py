@@ -143,7 +143,7 @@ def test_stamps_stand_in_the_order_of_what_happened() -> None:
 
 def test_closed_loop_keeps_its_users_busy_and_no_more() -> None:
     cell = cell_of(replace(WORKLOAD, concurrency=(5,), requests_per_user=4, repeats=1), kind=Kind.CLOSED)
-    with MockServer(FAST) as server:
+    with MockServer(replace(FAST, ttft_s=0.2)) as server:
         run_cell(target_of(server), cell)
         most = server.counters.most_running
 

@@ -212,7 +212,7 @@ def sessions_of(outcome: CellOutcome) -> list[list[RequestRecord]]:
 
 
 def test_scripted_sessions_grow_by_what_is_known_and_find_their_last_prompt() -> None:
-    with MockServer(FAST) as server:
+    with MockServer(replace(FAST, ttft_s=0.1)) as server:
         outcome = run_cell(target_of(server), cell_of(TALK))
         most = server.counters.most_running
 
