@@ -145,6 +145,7 @@ def test_it_lies_within_the_window_and_never_over_its_figure(
         assert own is not None
         assert shown is not None
         assert 0 <= shown["x"] <= size["width"] - shown["width"]
+        assert popover(page).evaluate("e => e.scrollWidth <= e.clientWidth")
         assert 0 <= shown["y"] <= size["height"] - shown["height"]
         assert shown["y"] >= own["y"] + own["height"] or shown["y"] + shown["height"] <= own["y"]
 
