@@ -12,8 +12,12 @@ from orchestrator.gating.suite import Suite
 from orchestrator.profile.digest import profile_digest
 from orchestrator.profile.model import EnvValue, Profile, RuntimeKind, SecretRef
 from orchestrator.sweep.estimate import estimate
-from orchestrator.sweep.workload import Kind, Workload
+from orchestrator.sweep.scripts.swarm import prefixes_of
+from orchestrator.sweep.spec import LoadTarget
+from orchestrator.sweep.workload import Kind, SwarmCell, Workload
 from orchestrator.values import Json, Secret
+
+MANY_PREFIXES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +124,28 @@ def load_advisories(workloads: Sequence[Workload], slots: int | None) -> tuple[A
                 code="lanes_and_slots",
                 message=f"workload {w.name}: {lanes} = {asked} requests at once, the server runs {slots}: {what}",
                 hint=f"serve: {{max_num_seqs: {asked}}}, or lanes that add up to {slots}",
+            )
+        )
+    return tuple(found)
+
+
+def priming_advisories(workloads: Sequence[Workload], load: LoadTarget) -> tuple[Advisory, ...]:
+    """Evicting cells that load very many short prefixes before each repeat, because the cache holds so much."""
+    found: list[Advisory] = []
+    for w in workloads:
+        evicting = [c for c in w.cells() if c.variant == SwarmCell.EVICTING]
+        most = max(evicting, key=lambda c: prefixes_of(c, load), default=None)
+        if most is None or w.prefixes is not None or load.kv_tok is None:
+            continue
+        n = prefixes_of(most, load)
+        if n <= MANY_PREFIXES:
+            continue
+        found.append(
+            Advisory(
+                code="many_prefixes",
+                message=f"workload {w.name}: each repeat of {most.id} first loads {n} prefixes of {most.prefix_tok} "
+                f"tokens, {n * most.prefix_tok} in all: the server's cache holds {load.kv_tok}",
+                hint="longer prefixes, `--set prefixes=N`, or without: `--set cells=single,cold,primed`",
             )
         )
     return tuple(found)

@@ -18,7 +18,7 @@ from orchestrator.pipeline.calibration import doubts, error_at
 from orchestrator.pipeline.course import Course, cell_digest, is_finished, is_tight, stands, stored_laps, turns
 from orchestrator.pipeline.death import raise_if_dead
 from orchestrator.pipeline.events import CellBegan, CellEnded, CellMoved, LapEnded
-from orchestrator.pipeline.planning import load_advisories
+from orchestrator.pipeline.planning import load_advisories, priming_advisories
 from orchestrator.pipeline.road import Road, RunCell
 from orchestrator.pipeline.seeking import Seeker, capacity_cell, capacity_rps, seekers
 from orchestrator.records.aside import foreign_cell_files, set_aside
@@ -98,7 +98,8 @@ class _Sweep:
             self.road.note(doubt, is_warning=self.calibration is not None)
         if self.calibration is not None:
             self.road.save(client_error=self.calibration)
-        for advice in load_advisories(self.road.job.workloads, self.load.slots):
+        workloads = self.road.job.workloads
+        for advice in (*load_advisories(workloads, self.load.slots), *priming_advisories(workloads, self.load)):
             self.road.note(f"{advice.message} ({advice.hint})", is_warning=True)
 
     def _course(self, cell: Cell) -> Course:
