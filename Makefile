@@ -46,8 +46,9 @@ lab-down:  ## stop the lab, leave nothing behind
 bench: setup  ## error and cost beside vLLM bench, llama-benchy, GuideLLM, AIPerf (10 min; BENCH="--quick")
 	$(BIN)/python tools/bench.py $(BENCH)
 
-samples: setup  ## the figures of four field reports as foreign records, in results/samples
+samples: setup  ## a record of the lab, and the figures of four field reports as foreign ones, in results/samples
 	rm -rf results/samples/*-transcript-*
+	mkdir -p results/samples && cp -r samples/lab/* results/samples/
 	$(BIN)/gate0 import samples/reports/*.yaml --results results/samples
 
 screenshots: setup  ## pictures of the page from sample records, desktop and phone, light and dark, in screenshots/
