@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 
 from orchestrator.errors import InputError
 from orchestrator.figures.plain import Plain
@@ -57,6 +58,7 @@ def definitions(*, clock: str = "user") -> dict[str, str]:
     return {"clock": f"monotonic_{clock}_at_socket_read/v1", **{d.name: d.tag for d in all_definitions()}}
 
 
+@cache
 def find_definition(name: str) -> Definition:
     """By its name, with or without a unit (`ttft`, `ttft_ms`, `TTFT`), or by its tag, as records and sheets show it.
 

@@ -21,6 +21,7 @@ from orchestrator import __version__
 from orchestrator.errors import BoxError, StoreError
 from orchestrator.figures.stats import percentile
 from orchestrator.records.record import RequestRecord
+from orchestrator.sweep.guards.cell import mapping, number
 from orchestrator.sweep.outcome import Heard, Lap
 from orchestrator.sweep.process import LoadProcess
 from orchestrator.sweep.spec import Job, Lane, LoadSpec, Message, Phase, Track
@@ -168,13 +169,14 @@ def _round(url: str, control: HttpTarget, concurrency: int) -> Round:
         for message in process.messages(lambda: False):
             heard.take(message, lambda _: None)
     lap = heard.lap(0, started_at=utc_now(), duration_s=0.0)
-    truths = control.get_json("/mock/truth")
+    truths, cpu_s = control.get_json("/mock/truth"), number(lap.record, "cpu_s")
+    assert cpu_s is not None, "every repeat tells what it cost"
     return Round(
         requests=lap.requests,
         epoch_ns=_epoch_ns(lap),
         truths={t["prompt_tok"]: t for t in truths} if isinstance(truths, list) else {},
-        cpu_s=float(lap.record["cpu_s"]),  # type: ignore[arg-type]
-        kernel_lag_ms=lap.record["stamp_lag_ms"],  # type: ignore[arg-type]
+        cpu_s=cpu_s,
+        kernel_lag_ms=mapping(lap.record, "stamp_lag_ms"),
     )
 
 
@@ -213,7 +215,7 @@ def level_of(concurrency: int, rounds: Sequence[Round]) -> Level:
         dispatch_ms=_spread(dispatch),
         stamp_ms=_spread(stamp),
         decode_error_ms=_spread(decode),
-        kernel_lag_ms=max(lags, key=lambda found: found.get("p99") or 0.0) if lags else None,  # type: ignore[arg-type,return-value]
+        kernel_lag_ms=max(lags, key=lambda found: number(found, "p99") or 0.0, default=None),
         cost_us=sum(r.cpu_s for r in rounds) / tokens * 1e6,
     )
 

@@ -281,10 +281,17 @@ def sweeps(road: Road) -> StageOutcome:
         if measured or needs_regate(road):
             with road.tools.sweep_turn():
                 regate_after_sweep(road)
-    detail = f"{measured} cell{'' if measured == 1 else 's'} measured" + (
-        f", {kept} kept from an earlier attempt" if kept else ""
-    )
-    return StageOutcome(detail=detail, is_skipped=measured == 0)
+    words = [f"{measured} cell{'' if measured == 1 else 's'} measured"]
+    words += [f"{kept} kept from an earlier attempt"] if kept else []
+    invalid = invalid_cells(road)
+    words += [f"{invalid} of all invalid: a guard was broken"] if invalid else []
+    return StageOutcome(detail=", ".join(words), is_skipped=measured == 0)
+
+
+def invalid_cells(road: Road) -> int:
+    """Cells of the record, of this attempt and earlier ones, that broke a guard."""
+    found = (road.writer.find_cell(w.name, cell.id) for w in road.job.workloads for cell in w.cells())
+    return sum(stored is not None and not stored.cell.is_valid for stored in found)
 
 
 def save_metrics(road: Road, name: str) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 
-from orchestrator.figures.definitions import Definition, find_definition
-from orchestrator.figures.stats import Interval, Percentiles, Spread
+from orchestrator.figures.stats import Percentiles, Spread
 from orchestrator.report.notebook.told import places, popover_lines
 from orchestrator.report.notes import clock_words, slo_words
-from orchestrator.report.sheet_figures import DERIVED, MEASURED, Figure
+from orchestrator.report.sheet_figures import DERIVED, Figure, one
 from orchestrator.report.tables import PointRow
 from orchestrator.values import Json
 
@@ -36,12 +34,12 @@ def _own(point: PointRow) -> Iterator[Figure]:
     f = point.figures
     yield from _mean("all together", "output", f.output_tok_per_s)
     yield from _mean("prompt tokens", "prompt", f.prompt_tok_per_s if f.ingest is not None else None)
-    yield _one("per user", "per_user", f.per_user_tok_per_s, f.good)
+    yield one("per user", "per_user", f.per_user_tok_per_s, n=f.good)
     yield from _shares("first token", "ttft", f.ttft_ms)
     yield from _shares("time per output token", "tpot", f.tpot_ms, ("p50",))
-    yield _one("cached", "cached_share", f.cached_share, f.good, unit="share")
+    yield one("cached", "cached_share", f.cached_share, n=f.good, unit="share")
     if point.efficiency is not None:
-        yield _one("efficiency", "efficiency", point.efficiency, None, unit="share", method=DERIVED)
+        yield one("efficiency", "efficiency", point.efficiency, n=None, unit="share", method=DERIVED)
 
 
 def _line(x: Figure) -> list[Json]:
@@ -50,38 +48,11 @@ def _line(x: Figure) -> list[Json]:
 
 def _mean(name: str, definition: str, found: Spread | None) -> Iterator[Figure]:
     if found is not None:
-        yield _one(name, definition, found.mean, found.n, interval=found.interval)
+        yield one(name, definition, found.mean, n=found.n, interval=found.interval)
 
 
 def _shares(name: str, definition: str, found: Percentiles, keys: tuple[str, ...] = ("p50", "p95")) -> Iterator[Figure]:
     for key in keys:
         value = getattr(found, key)
         if value is not None:
-            yield _one(f"{name} {key}", definition, value, found.n, interval=found.intervals.get(key))
-
-
-def _one(
-    name: str,
-    definition: str,
-    value: float | None,
-    n: int | None,
-    *,
-    interval: Interval | None = None,
-    unit: str | None = None,
-    method: str = MEASURED,
-) -> Figure:
-    known = _definition(definition)
-    return Figure(
-        name=name,
-        value=value,
-        unit=known.unit if unit is None else unit,
-        n=n,
-        interval=interval,
-        definition=known.tag,
-        method=method,
-    )
-
-
-@cache
-def _definition(name: str) -> Definition:
-    return find_definition(name)
+            yield one(f"{name} {key}", definition, value, n=found.n, interval=found.intervals.get(key))
