@@ -14,23 +14,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import heapq
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic_ns
 
-from orchestrator.sweep.connections import AnyConnection, Connector
+from orchestrator.sweep.connections import CONNECT_TIMEOUT_S, AnyConnection, Connector
 from orchestrator.sweep.http1 import End, Endpoint, Exchange, Meter
+from orchestrator.sweep.pool import Pool
+from orchestrator.sweep.waits import Gate, Waits
 
 LAG_PERIOD_S = 0.02
 LAG_PERIOD_NS = round(LAG_PERIOD_S * 1e9)
-CONNECT_TIMEOUT_S = 10.0
 LEAD_NS = 50_000_000
 """An open lane's connection is taken so long before its request is due."""
-MAX_IDLE_NS = 3_000_000_000
-"""Servers hang up on idle connections, uvicorn after 5 s: an older one may be closed under the request."""
 HANGUP_NS = 300_000_000
 """News that a connection was closed before the request comes within a round trip; what ends later ended the request."""
 
@@ -105,8 +102,8 @@ class Load:
         self._connector = Connector(
             endpoint, self.meter, backend=backend, audit_every=audit_every, timeout_s=CONNECT_TIMEOUT_S
         )
-        self._pool = _Pool(self._connector)
-        self._waits = _Waits()
+        self._pool = Pool(self._connector)
+        self._waits = Waits()
 
     def cancel(self) -> None:
         """Stop sending and end what is in flight, now. A later `run` sends nothing."""
@@ -174,14 +171,14 @@ def _connections(lane: LaneRun) -> int:
 class _LaneRunner:
     """One lane while it runs."""
 
-    def __init__(self, lane: LaneRun, pool: _Pool, waits: _Waits, start_ns: int, timeout_s: float) -> None:
+    def __init__(self, lane: LaneRun, pool: Pool, waits: Waits, start_ns: int, timeout_s: float) -> None:
         self._lane = lane
         self._pool = pool
         self._waits = waits
         self._start_ns = start_ns
         self._timeout_s = timeout_s
         self._end_ns = None if lane.duration_ns is None else start_ns + lane.duration_ns
-        self._gate = None if lane.cap is None else _Gate(lane.cap, waits)
+        self._gate = None if lane.cap is None else Gate(lane.cap, waits)
 
     async def closed_loop(self, group: asyncio.TaskGroup) -> None:
         tracks = iter(self._lane.tracks)
@@ -294,197 +291,6 @@ def _is_hangup(exchange: Exchange) -> bool:
     if exchange.end is not End.CLOSED or is_answered or exchange.sent_ns is None or exchange.end_ns is None:
         return False
     return exchange.end_ns - exchange.sent_ns < HANGUP_NS
-
-
-class _Pool:
-    """Open connections, the last used on top.
-
-    `hangups`: requests that met a connection which the server had closed without a word; after the first, none is used
-    twice.
-    """
-
-    def __init__(self, connector: Connector) -> None:
-        self.is_cancelled = False
-        self.hangups = 0
-        self._used: set[AnyConnection] = set()
-        self._connector = connector
-        self._all: set[AnyConnection] = set()
-        self._free: list[tuple[AnyConnection, int]] = []
-
-    async def open(self, n: int) -> None:
-        """Have `n` fresh connections; where one fails, its request tries again when its turn comes, on the record."""
-
-        async def one() -> None:
-            with contextlib.suppress(OSError):
-                self.give_back(await self._connect())
-
-        self._drop_idle()
-        async with asyncio.TaskGroup() as group:
-            for _ in range(max(0, n - len(self._free))):
-                group.create_task(one())
-
-    async def take(self) -> AnyConnection | None:
-        """A fresh one; None when there is none to be had."""
-        if (ready := self.take_ready()) is not None:
-            return ready
-        try:
-            return await self._connect()
-        except OSError:
-            return None
-
-    def take_ready(self) -> AnyConnection | None:
-        """One that is open and was not idle for long; None: there is none."""
-        oldest_ns = monotonic_ns() - MAX_IDLE_NS
-        while self._free:
-            connection, since_ns = self._free.pop()
-            is_worn = bool(self.hangups) and connection in self._used
-            if connection.is_usable and since_ns > oldest_ns and not is_worn:
-                return connection
-            self._drop(connection)
-        return None
-
-    async def connect_for(self, exchange: Exchange) -> AnyConnection | None:
-        """A new one; None, and a CONNECT failure in `exchange`, when there is none to be had."""
-        try:
-            return await self._connect()
-        except OSError as exc:  # TimeoutError is one
-            exchange.end, exchange.end_ns = End.CONNECT, monotonic_ns()
-            exchange.error = _words(exc)
-            self._connector.meter.done += 1
-            self._connector.meter.failed += 1
-            return None
-
-    def is_used(self, connection: AnyConnection) -> bool:
-        """It has carried a request before; from now on it has."""
-        is_used = connection in self._used
-        self._used.add(connection)
-        return is_used
-
-    def note_hangup(self) -> None:
-        self.hangups += 1
-        self._connector.meter.done -= 1
-        self._connector.meter.failed -= 1
-
-    def give_back(self, connection: AnyConnection) -> None:
-        if connection.is_usable and not (self.hangups and connection in self._used):
-            self._free.append((connection, monotonic_ns()))
-        else:
-            self._drop(connection)
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-        for connection in tuple(self._all):
-            connection.cancel()
-
-    def close(self) -> None:
-        for connection in self._all:
-            connection.close()
-        self._all.clear()
-        self._free.clear()
-
-    async def _connect(self) -> AnyConnection:
-        connection = await self._connector.open()
-        self._all.add(connection)
-        return connection
-
-    def _drop_idle(self) -> None:
-        free, oldest_ns = self._free, monotonic_ns() - MAX_IDLE_NS
-        self._free = [(c, t) for c, t in free if c.is_usable and t > oldest_ns]
-        kept = {id(c) for c, _ in self._free}
-        for connection, _ in free:
-            if id(connection) not in kept:
-                self._drop(connection)
-
-    def _drop(self, connection: AnyConnection) -> None:
-        self._all.discard(connection)
-        self._used.discard(connection)
-        connection.close()
-
-
-@dataclass(slots=True, eq=False)
-class _Waits:
-    """Everything that sleeps, so that a cancel can wake it."""
-
-    futures: set[asyncio.Future[None]] = field(default_factory=set)
-    is_cancelled: bool = False
-
-    async def until(self, due_ns: int) -> None:
-        """Return at `due_ns`, never before it, or at once when cancelled."""
-        loop = asyncio.get_running_loop()
-        while not self.is_cancelled and (left_ns := due_ns - monotonic_ns()) > 0:
-            future = loop.create_future()
-            handle = loop.call_later(left_ns / 1e9, _resolve, future)
-            await self.wait(future)
-            handle.cancel()
-
-    async def wait(self, future: asyncio.Future[None]) -> None:
-        self.futures.add(future)
-        try:
-            await future
-        finally:
-            self.futures.discard(future)
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-        for future in tuple(self.futures):
-            _resolve(future)
-
-
-class _Gate:
-    """At most `cap` inside; the others wait in the order they were due."""
-
-    def __init__(self, cap: int, waits: _Waits) -> None:
-        self._free = cap
-        self._expected = 0
-        self._waits = waits
-        self._queue: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._came = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Whoever comes now need not wait."""
-        return self._free > 0 and not self._queue
-
-    def expect(self) -> bool:
-        """True, and a place is thought of as taken, when one more that is due soon will find one as things stand."""
-        is_expected = self.is_open and self._free > self._expected
-        self._expected += is_expected
-        return is_expected
-
-    def arrive(self) -> None:
-        """One that was expected is here."""
-        self._expected -= 1
-
-    async def enter(self, due_ns: int) -> bool:
-        """True when it had to wait."""
-        if self.is_open:
-            self._free -= 1
-            return False
-        future = asyncio.get_running_loop().create_future()
-        self._came += 1
-        heapq.heappush(self._queue, (due_ns, self._came, future))
-        await self._waits.wait(future)
-        return True
-
-    def leave(self) -> None:
-        while self._queue:
-            future = heapq.heappop(self._queue)[2]
-            if not future.done():
-                future.set_result(None)
-                return
-        self._free += 1
-
-
-def _words(exc: OSError) -> str:
-    """The system's own words: each backend wraps them in other ones."""
-    if isinstance(exc, ConnectionError) and exc.errno is not None:
-        return os.strerror(exc.errno)
-    return str(exc) or f"no connection within {CONNECT_TIMEOUT_S:.0f} s"
-
-
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 class _LagMeter:

@@ -12,7 +12,8 @@ import pytest
 from orchestrator.sweep.child import CellLoad
 from orchestrator.sweep.connections import BACKENDS
 from orchestrator.sweep.http1 import End, Endpoint, Exchange, endpoint_of, post_bytes
-from orchestrator.sweep.load import HANGUP_NS, MAX_IDLE_NS, LaneRun, Load, Shot, TrackRun
+from orchestrator.sweep.load import HANGUP_NS, LaneRun, Load, Shot, TrackRun
+from orchestrator.sweep.pool import MAX_IDLE_NS
 from orchestrator.sweep.spec import Job, Lane, LoadSpec, Message, Phase, Track
 from orchestrator.values import Secret
 
