@@ -87,7 +87,14 @@ class DialAdapter(requests.adapters.HTTPAdapter):
     def send(  # type: ignore[override]
         self, request: PreparedRequest, stream: bool = False, timeout: float | None = None, **_kwargs: object
     ) -> Response:
-        return super().send(request, stream=stream, timeout=self._silence_s if timeout is None else timeout)
+        wait_s = self._silence_s if timeout is None else timeout
+        for _ in range(_KEPT_CONNECTIONS):
+            try:
+                return super().send(request, stream=stream, timeout=wait_s)
+            except requests.ConnectionError as error:
+                if request.method != "GET" or not _is_hang_up(error):
+                    raise
+        return super().send(request, stream=stream, timeout=wait_s)
 
     def close(self) -> None:
         super().close()
@@ -116,6 +123,14 @@ def read_until(dial: Dial, path: str, is_over: Callable[[], bool]) -> Iterator[b
         return
     finally:
         connection.close()
+
+
+def _is_hang_up(error: requests.ConnectionError) -> bool:
+    """Whether the daemon closed while we asked: a kept connection can end between the look at it and the request."""
+    broken = error.args[0] if error.args else None
+    return isinstance(broken, urllib3.exceptions.ProtocolError) and isinstance(
+        broken.args[-1], ConnectionResetError | BrokenPipeError
+    )
 
 
 def _frames(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

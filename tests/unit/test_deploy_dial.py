@@ -41,6 +41,8 @@ class Daemon(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.connections = 0
         self.paths: list[str] = []
         self.hangs_up = False
+        self.drops_second_request = False
+        self.posts: list[str] = []
         self.may_end_log = threading.Event()
 
     def process_request(self, request: object, client_address: object) -> None:
@@ -58,8 +60,16 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Silence."""
 
+    def setup(self) -> None:
+        super().setup()
+        self.answered = 0
+
     def do_GET(self) -> None:
         path = self.path.split("?")[0]
+        if self.server.drops_second_request and self.answered:
+            self.close_connection = True
+            return
+        self.answered += 1
         self.server.paths.append(path)
         if path.endswith("/logs"):
             self._stream_log()
@@ -69,6 +79,10 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(404, {"message": f"no such thing: {path}"})
         if self.server.hangs_up:
             self.close_connection = True
+
+    def do_POST(self) -> None:
+        self.server.posts.append(self.path.split("?")[0])
+        self.close_connection = True
 
     def _answer(self, status: int, body: object) -> None:
         text = json.dumps(body).encode()
@@ -135,6 +149,21 @@ def test_a_daemon_that_hung_up_is_dialled_again(daemon: Daemon, runtime: DockerR
 
     assert None not in found
     assert daemon.connections > 1
+
+
+def test_a_daemon_that_hangs_up_on_a_question_is_asked_again(daemon: Daemon, runtime: DockerRuntime) -> None:
+    daemon.drops_second_request = True
+
+    found = [runtime.get("abc") for _ in range(3)]
+
+    assert None not in found
+
+
+def test_a_daemon_that_hangs_up_on_an_act_is_not_asked_twice(daemon: Daemon, runtime: DockerRuntime) -> None:
+    with pytest.raises(RuntimeUnavailable):
+        runtime.stop("abc", grace_s=1)
+
+    assert daemon.posts == ["/v1.41/containers/abc/stop"]
 
 
 def test_a_log_is_followed_beside_other_questions(daemon: Daemon, runtime: DockerRuntime) -> None:
