@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.engines.engine import Added, EngineCommand, Placement
+from orchestrator.engines.engine import ADDED, Added, EngineCommand, Placement
 from orchestrator.engines.pieces import Step, Translation, translate
-from orchestrator.engines.words import Declaration, Parser, declared, flag_names, flag_words, twice
+from orchestrator.engines.words import Declaration, Parser, declared, flag_names, twice, words
 from orchestrator.errors import InputError
 from orchestrator.profile.model import EnvValue, Profile, RuntimeKind
 
@@ -85,15 +85,17 @@ def assemble(
         for want in (*_address_wants(profile, port), *wants)
         if not {*flag_names(recipe.parser, want.words)} & (given | refused)
     )
+    written = (
+        *(("", word) for word in prefix),
+        *((piece.path, word) for piece in translation.pieces for word in piece.words),
+        *(("port", word) for word in (("--port", str(profile.port)) if profile.port is not None else ())),
+        *((f"flags.{key}", word) for key, value in profile.flags.items() for word in words(recipe.parser, key, value)),
+        *((ADDED, word) for item in added for word in item.words),
+        *((f"args[{index}]", word) for index, word in enumerate(profile.args)),
+    )
     return EngineCommand(
-        argv=(
-            *prefix,
-            *(word for piece in translation.pieces for word in piece.words),
-            *(("--port", str(profile.port)) if profile.port is not None else ()),
-            *flag_words(recipe.parser, profile.flags),
-            *(word for item in added for word in item.words),
-            *profile.args,
-        ),
+        argv=tuple(word for _, word in written),
+        origins=tuple(origin for origin, _ in written),
         env={name: value for name, value in (env or {}).items() if name not in profile.env},
         added=added,
         port=port,

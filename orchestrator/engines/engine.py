@@ -53,12 +53,18 @@ class Advisory:
     hint: str | None = None
 
 
+ADDED = "added"
+"""Origin of the words that gate0 itself adds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineCommand:
     """What follows the image (or the binary) on the command line.
 
     Attributes:
         argv: The words, in order; JSON values are one word.
+        origins: For each word where in the profile it comes from (`serve.max_num_seqs`, `flags.tp`, `args[2]`, `port`);
+            ADDED for gate0's own, empty for the program. (): not known.
         env: Environment that the engine module itself needs, beside the profile's.
         added: What gate0 added, each with its reason (also contained in `argv` or `env`).
         port: Where it listens.
@@ -68,6 +74,7 @@ class EngineCommand:
     """
 
     argv: tuple[str, ...]
+    origins: tuple[str, ...] = ()
     env: Mapping[str, EnvValue] = field(default_factory=dict)
     added: tuple[Added, ...] = ()
     port: int

@@ -104,11 +104,6 @@ def switch(parser: Parser, word: str, value: bool) -> tuple[str, ...]:
     return (f"--no-{long[2:]}",)
 
 
-def flag_words(parser: Parser, flags: Mapping[str, FlagValue]) -> tuple[str, ...]:
-    """All of a profile's flags, in the order in which they were written."""
-    return tuple(word for key, value in flags.items() for word in words(parser, key, value))
-
-
 def compact_json(value: Json) -> str:
     """JSON without spaces, keys in the order given: one word."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

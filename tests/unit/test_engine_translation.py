@@ -240,6 +240,37 @@ def test_a_setting_given_twice_is_found_in_the_verbatim_tail_too() -> None:
     assert problems == {"args[0]": "also given as serve.seed; give it once"}
 
 
+def test_each_word_knows_where_in_the_profile_it_comes_from() -> None:
+    profile = Profile(
+        name="p",
+        engine="vllm",
+        image="vllm/vllm-openai:v0.31.0",
+        model=ModelRef(repo="org/m"),
+        port=8000,
+        serve=Serve(max_num_seqs=4),
+        flags={"seed": 1, "dtype": "auto"},
+        args=("--enforce-eager",),
+        refuse_added=("enable-prompt-tokens-details", "enable-per-request-metrics"),
+    )
+
+    command = ENGINES["vllm"].command(profile, Placement())
+
+    assert list(zip(command.argv, command.origins, strict=True)) == [
+        ("org/m", "model"),
+        ("--max-num-seqs", "serve.max_num_seqs"),
+        ("4", "serve.max_num_seqs"),
+        ("--port", "port"),
+        ("8000", "port"),
+        ("--seed", "flags.seed"),
+        ("1", "flags.seed"),
+        ("--dtype", "flags.dtype"),
+        ("auto", "flags.dtype"),
+        ("--host", "added"),
+        ("0.0.0.0", "added"),
+        ("--enforce-eager", "args[0]"),
+    ]
+
+
 def test_a_command_is_not_written_for_a_profile_with_problems() -> None:
     with pytest.raises(InputError, match=r"p: serve\.memory_fraction: llama-server has no memory fraction"):
         command("llamacpp", serve=Serve(memory_fraction=0.7))

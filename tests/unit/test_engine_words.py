@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.engines import llamacpp, sglang, vllm
-from orchestrator.engines.words import Parser, declared, flag_words, twice, words
+from orchestrator.engines.words import Parser, declared, twice, words
 from orchestrator.profile.model import FlagValue, Profile
 
 VLLM, SGLANG, LLAMA = vllm.PARSER, sglang.PARSER, llamacpp.PARSER
@@ -72,10 +72,6 @@ def test_a_flag_is_written_as_its_engine_reads_it(
 )
 def test_every_spelling_of_a_flag_has_one_name(parser: Parser, spelling: str, name: str) -> None:
     assert parser.canonical(spelling) == name
-
-
-def test_flags_keep_the_order_in_which_they_were_written() -> None:
-    assert flag_words(VLLM, {"seed": 1, "dtype": "auto"}) == ("--seed", "1", "--dtype", "auto")
 
 
 def test_two_spellings_of_one_flag_are_found() -> None:
