@@ -304,6 +304,10 @@ class RunRecord(_Plain):
             (settings), "measured", "remark", and "stated": figures of the configuration that belong to no one cell.
             Its `hosts` carry "kind", "told" and "stated" instead of facts.
         client_error: `gate0 calibrate`'s figures for the machine the load came from, `{}` when it was never calibrated.
+        effective: What the server told of itself, `{}` when nothing was read (or by an older version). "compared": each
+            declared setting, `{"path", "declared", "agreement", "running", "source", "quote", "why"}`, agreement being
+            `same`, `changed`, `unconfirmed`, `ignored` or `contradicted`; "readings": `{"name", "value", "source",
+            "quote"}`; "catalogue": `{"engine", "version", "note"}` of the flag list it was compared by, or null.
     """
 
     format: str = FORMAT
@@ -348,3 +352,4 @@ class RunRecord(_Plain):
     error: Mapping[str, Json] | None = None
     source: Mapping[str, Json] = field(default_factory=dict)
     client_error: Mapping[str, Json] = field(default_factory=dict)
+    effective: Mapping[str, Json] = field(default_factory=dict)

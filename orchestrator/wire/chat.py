@@ -88,6 +88,9 @@ class Claims:
         slots_verified: The server itself told `slots`.
         cold_fields, flush, metrics: From the engine's traits; a cold field that was refused is not among them.
         refused: Body fields that the server has answered with an error when it was probed: never sent again.
+        compared: What is declared beside what runs, one mapping a setting: `path`, `declared`, `running`, `agreement`
+            (`same`, `changed`, `unconfirmed`, `ignored`, `contradicted`), `source`, `quote`, `why`. None: nothing was
+            read back.
     """
 
     engine: str
@@ -104,6 +107,7 @@ class Claims:
     flush: tuple[str, str] | None = None
     metrics: Mapping[str, str] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
+    compared: tuple[Mapping[str, Json], ...] | None = None
 
 
 class Target(Protocol):

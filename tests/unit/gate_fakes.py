@@ -34,6 +34,8 @@ class Truth:
         runs_at_once: Real slots. hides: `gauges`, `streams`, `both`: what shows no concurrency.
         refuses_from: Prompt length from which it answers 400. cuts_at: length at which it cuts silently.
         breaks: Every chat fails: an HTTP status, or 0 for no answer.
+        drafts, accepts: Drafts (of two tokens) that each request makes, and tokens of them that are accepted; None: it
+            counts no such thing. looks_up: Prompt tokens looked up in the cache by each request; None: not counted.
     """
 
     block: int = 16
@@ -66,6 +68,9 @@ class Truth:
     block_label: int | None = None
     refuses_fields: tuple[str, ...] = ()
     flush_status: int = 200
+    drafts: int | None = None
+    accepts: int | None = None
+    looks_up: int | None = None
 
 
 @dataclass(slots=True)
@@ -151,7 +156,8 @@ class FakeTarget:
             found = {}
         if self.truth.counters in ("metrics", "both", "quarrel"):
             found["fake:hits"] = self._hits_tok
-        return found
+        told = {"drafts": self.truth.drafts, "accepted": self.truth.accepts, "queries": self.truth.looks_up}
+        return found | {f"fake:{k}": float(v * len(self.bodies)) for k, v in told.items() if v is not None}
 
     def metric_labels(self, name: str) -> tuple[Mapping[str, str], ...]:
         if name != "vllm:cache_config_info" or self.truth.block_label is None:
@@ -260,6 +266,7 @@ class FakeTarget:
 def default_claims(**changes: Any) -> Claims:
     """Claims of an engine that can do everything, with changes."""
     metrics = {"running": "fake:running", "waiting": "fake:waiting", "cache_hits_tok": "fake:hits"}
+    metrics |= {"spec_drafts": "fake:drafts", "spec_accepted_tok": "fake:accepted", "cache_queries_tok": "fake:queries"}
     base = Claims(
         engine="vllm",
         prefix_caching=True,

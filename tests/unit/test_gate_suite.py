@@ -29,7 +29,9 @@ from orchestrator.values import Json
 from orchestrator.wire.chat import Target
 from tests.unit.gate_fakes import FakeTarget
 
-BUILT_IN = {"prefix_cache", "prefix_sharing", "determinism", "tool_call", "coherence", "context", "concurrency"}
+BUILT_IN = {
+    *("effective", "prefix_cache", "prefix_sharing", "determinism", "tool_call", "coherence", "context", "concurrency"),
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def test_gate0_runs_every_built_in_gate_and_only_sharing_may_fail() -> None:
     loaded = load_suite("gate0", load_gates())
 
     assert {i.gate.name for i in loaded.items} == BUILT_IN
+    assert loaded.items[0].gate.name == "effective"
     assert [i.gate.name for i in loaded.items if not i.is_required] == ["prefix_sharing"]
 
 
