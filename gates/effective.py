@@ -48,7 +48,7 @@ def judge(rows: Sequence[Row]) -> Verdict:
     """The verdict on all rows; the evidence is left to the caller."""
     counts = {name: sum(r.get("agreement") == name for r in rows) for name in WORDS}
     measured: dict[str, Json] = dict(counts)
-    failing = [r for r in rows if r.get("agreement") in FAILING]
+    failing = [r for r in rows if is_failing(r)]
     counted = ", ".join(f"{counts[name]} {words}" for name, words in WORDS.items() if counts[name])
     if failing:
         named = "; ".join(_mismatch(r) for r in failing[:NAMED_ROWS])
@@ -64,6 +64,11 @@ def judge(rows: Sequence[Row]) -> Verdict:
     return Verdict(
         status=Status.PASS, summary=": ".join(words for words in (counted, changed) if words), measured=measured
     )
+
+
+def is_failing(row: Row) -> bool:
+    """What runs is not what is declared: ignored, contradicted, or changed by the engine for the worse."""
+    return row.get("agreement") in FAILING or (row.get("agreement") == "changed" and row.get("is_weaker") is True)
 
 
 def _changed(rows: Sequence[Row]) -> list[Row]:
@@ -163,6 +168,7 @@ def _row(path: str, declared: str, agreement: str, running: str, why: str | None
         "source": "metrics, before and after",
         "quote": None,
         "why": why,
+        "is_weaker": False,
     }
 
 
@@ -191,7 +197,7 @@ class Effective:
                     return not_answered("a text to copy", reply, evidence=(*map(dict, rows), *shown))
                 seen = _moved(before, _read(target), claims)
                 found = _behaviours(seen, claims)
-                if not any(r["agreement"] in FAILING for r in found):
+                if not any(is_failing(r) for r in found):
                     break
             rows += found
         if claims.compared is None and not rows:
@@ -200,11 +206,11 @@ class Effective:
         return replace(verdict, evidence=(*sorted(map(dict, rows), key=_order), *shown))
 
 
-def _order(row: Row) -> int:
+def _order(row: Row) -> tuple[bool, int]:
     """Failing first, then what the engine changed, what nothing confirms, what is the same."""
     order = ("contradicted", "ignored", "changed", "unconfirmed", "same")
     found = str(row.get("agreement"))
-    return order.index(found) if found in order else len(order)
+    return not is_failing(row), order.index(found) if found in order else len(order)
 
 
 def _behaviours(seen: Counted, claims: Claims) -> list[Row]:

@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "logs": ("logs", "show a server's log"),
     "stop": ("stop", "stop servers that gate0 started, and nothing else"),
     "hosts": ("hosts", "list, check and trust hosts"),
+    "show": ("show", "one run at a glance; with --effective all that its server was declared and seen to run"),
     "results": ("results", "list and show records"),
     "compare": ("compare", "set one run against another: what differs, and what that did"),
     "export": ("export", "write a record as another tool would: vllm, llama-benchy, inferencex, csv"),

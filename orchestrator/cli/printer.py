@@ -25,6 +25,11 @@ STYLES = {
     "skip": "dim",
     "skipped": "dim",
     "interrupted": "yellow",
+    "contradicted": "bold red",
+    "ignored": "bold red",
+    "changed by the engine": "yellow",
+    "not confirmable": "dim",
+    "same": "green",
 }
 """Colours of the verdict words; the word itself always stands there too."""
 

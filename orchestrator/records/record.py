@@ -305,9 +305,12 @@ class RunRecord(_Plain):
             Its `hosts` carry "kind", "told" and "stated" instead of facts.
         client_error: `gate0 calibrate`'s figures for the machine the load came from, `{}` when it was never calibrated.
         effective: What the server told of itself, `{}` when nothing was read (or by an older version). "compared": each
-            declared setting, `{"path", "declared", "agreement", "running", "source", "quote", "why"}`, agreement being
-            `same`, `changed`, `unconfirmed`, `ignored` or `contradicted`; "readings": `{"name", "value", "source",
-            "quote"}`; "catalogue": `{"engine", "version", "note"}` of the flag list it was compared by, or null.
+            declared setting, `{"path", "declared", "agreement", "running", "source", "quote", "why", "is_weaker"}`,
+            agreement being `same`, `changed`, `unconfirmed`, `ignored` or `contradicted`, and `is_weaker` true where
+            less runs than was promised; "readings": `{"name", "value", "source", "quote", "telling"}`; "notices":
+            `{"kind", "about", "quote", "value"}`, what the engine's log itself says of its settings; "catalogue":
+            `{"engine", "version", "note"}` of the flag list it was compared by, or null; "told": what was at hand,
+            `{"log_lines", "documents", "metrics"}`.
     """
 
     format: str = FORMAT

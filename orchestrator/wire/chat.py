@@ -89,8 +89,8 @@ class Claims:
         cold_fields, flush, metrics: From the engine's traits; a cold field that was refused is not among them.
         refused: Body fields that the server has answered with an error when it was probed: never sent again.
         compared: What is declared beside what runs, one mapping a setting: `path`, `declared`, `running`, `agreement`
-            (`same`, `changed`, `unconfirmed`, `ignored`, `contradicted`), `source`, `quote`, `why`. None: nothing was
-            read back.
+            (`same`, `changed`, `unconfirmed`, `ignored`, `contradicted`), `source`, `quote`, `why`, `is_weaker` (less
+            than promised). None: nothing was read back.
     """
 
     engine: str
