@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.report.blocks import answers_without_points, blocks
+from orchestrator.report.effective import HEAD as EFFECTIVE_HEAD
+from orchestrator.report.effective import counted_words, effective_lines
 from orchestrator.report.layout import BlockRow, BlockTable, Field, SeriesRow, SeriesTable, block_table, series_table
 from orchestrator.report.series import series_of, without_points
 from orchestrator.report.tables import RunRow
@@ -34,6 +36,7 @@ def run_report(row: RunRow) -> str:
         plain_text(str((r.error or {}).get("message") or "")),
         plain_text(f"Gate 0: {row.verdict}"),
         "\n".join(_gate(g.name, g.status, g.summary, g.hint) for g in row.gates),
+        _effective(row),
         *(_block(block_table(block)) for block in blocks(row.points, row.searches)),
         "\n".join(f"- {plain_text(words)}" for words in answers_without_points(row)),
     ]
@@ -45,6 +48,15 @@ def report(rows: Sequence[RunRow], warnings: Sequence[str] = ()) -> str:
     noted = [f"> warning: {plain_text(w)}" for w in (*warnings, *(w for row in rows for w in row.warnings))]
     body = [configurations(rows), *(run_report(r) for r in rows)] if rows else ["No runs yet."]
     return "\n\n".join(["# Serving configurations", *noted, *body]) + "\n"
+
+
+def _effective(row: RunRow) -> str:
+    """What is declared beside what ran; empty where nothing was read back."""
+    lines = effective_lines(row.run, row.gates)
+    if not lines:
+        return ""
+    table = table_text(EFFECTIVE_HEAD, [[plain_text(text) for text in line.fields] for line in lines])
+    return f"### Declared and running: {plain_text(counted_words(lines))}\n\n{table}"
 
 
 def _series(table: SeriesTable) -> str:

@@ -125,6 +125,7 @@ class RunRow:
             "model": r.model,
             "verdict": self.verdict,
             "gates": dict(r.gates),
+            "effective": r.effective.get("compared") or [],
             "is_ungated": r.is_ungated,
             "source": dict(r.source),
             "duration_s": r.duration_s,

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.records.record import GateRecord
 from orchestrator.records.store import Store
+from orchestrator.report.markdown import report
 from orchestrator.report.notebook.evidence import first_difference, gate_evidence
 from orchestrator.report.notebook.provenance import host_facts, provenance
 from orchestrator.report.notebook.told import figure_words, stated_lines
@@ -249,3 +250,53 @@ def test_every_value_that_a_report_gives_is_listed_with_its_place() -> None:
         ["concurrency/c1", "output_tok_per_s (also)", "~39 tok/s", "stated", "report/y", "note", "first run"],
         ["configuration", "batch", "534 tok/s", "projected", "", "text", ""],
     ]
+
+
+HOSTILE = "<script>alert(1)</script>"
+EFFECTIVE: dict[str, Any] = {
+    "compared": (
+        {"path": "served_name", "declared": "m", "agreement": "same", "running": "m", "source": "/v1/models"},
+        {
+            "path": f"flags.{HOSTILE}",
+            "declared": True,
+            "agreement": "ignored",
+            "quote": f"{HOSTILE} | is inert",
+        },
+    ),
+    "readings": ({"name": "backend", "value": HOSTILE, "source": "log"},),
+    "catalogue": {"engine": "vllm", "version": "0.31.0", "note": "nearest lower"},
+}
+
+
+def test_declared_and_running_stand_side_by_side_and_nothing_of_them_is_markup(tmp_path: Path) -> None:
+    page = tree([write(tmp_path, run("a", effective=EFFECTIVE), {1: 100})])
+
+    (table,) = [t for t in page.every("table") if "Agreement" in t.words]
+    assert [[c.words for c in line.every("th") + line.every("td")] for line in table.every("tr")[1:]] == [
+        [f"flags.{HOSTILE}", "on", "–", "ignored", "", f"{HOSTILE} | is inert"],
+        ["served_name", "m", "m", "same", "/v1/models", ""],
+    ]
+    assert [e.words for e in table.every("span")] == ["ignored", "same"]
+    assert "Declared and running: 1 ignored, 1 same" in page.words
+    assert "compared by the flags of vllm 0.31.0 (nearest lower)" in page.words
+    assert not any(e.text == "alert(1)" for e in page.every("script"))
+
+
+def test_a_run_of_which_nothing_was_read_has_no_such_table(tmp_path: Path) -> None:
+    assert "Declared and running" not in tree([write(tmp_path, run("a"), {1: 100})]).words
+
+
+def test_markdown_and_json_hold_the_comparison_too(tmp_path: Path) -> None:
+    found = write(tmp_path, run("a", effective=EFFECTIVE), {1: 100})
+
+    text = report([found])
+    assert "### Declared and running: 1 ignored, 1 same" in text
+    assert "| flags.&lt;script>alert(1)&lt;/script> | on | – | ignored |  | &lt;script>" in text
+    assert "\\| is inert |" in text
+    assert found.as_json()["effective"] == list(EFFECTIVE["compared"])
+
+
+def test_the_rows_of_the_gates_evidence_are_no_exchanges() -> None:
+    gate = GateRecord(name="effective", status="pass", summary="", evidence=(*EFFECTIVE["compared"], *GATE.evidence))
+
+    assert [x.label for x in gate_evidence(gate).exchanges] == ["cold 1", "warm 1", "other"]

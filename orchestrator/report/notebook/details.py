@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.report.blocks import Block, answers_without_points, blocks
+from orchestrator.report.effective import HEAD as EFFECTIVE_HEAD
+from orchestrator.report.effective import TOLD_HEAD, counted_words, effective_lines, list_words, told_lines
 from orchestrator.report.layout import block_table
 from orchestrator.report.notebook.book import Book, Section, cell_anchor, run_anchor
 from orchestrator.report.notebook.evidence import gate_evidence
@@ -26,7 +28,12 @@ def section(book: Book) -> Section | None:
         id="details",
         title="Details and evidence",
         template="details.html.j2",
-        data={"configurations": [_configuration(c, book) for c in found], "stated_head": HEAD},
+        data={
+            "configurations": [_configuration(c, book) for c in found],
+            "stated_head": HEAD,
+            "effective_head": EFFECTIVE_HEAD,
+            "told_head": TOLD_HEAD,
+        },
     )
 
 
@@ -60,6 +67,7 @@ def _run(row: RunRow, book: Book) -> dict[str, Any]:
         "stated": stated_lines(row) if is_foreign(row) else [],
         "verdict": verdict_words(row),
         "tone": tone_of(row),
+        "effective": _effective(row),
         "gates": [_gate(row, i) for i in range(len(row.gates))],
         "blocks": [_block(b, row, first) for b, first in _with_first_lines(row)],
         "answers": answers_without_points(row),
@@ -68,6 +76,17 @@ def _run(row: RunRow, book: Book) -> dict[str, Any]:
         "command": list(r.command),
         "invocation": " ".join(r.invocation),
         "profile": r.profile_source,
+    }
+
+
+def _effective(row: RunRow) -> dict[str, Any]:
+    lines = effective_lines(row.run, row.gates)
+    return {
+        "counted": counted_words(lines),
+        "by": list_words(row.run),
+        "lines": [{"fields": x.fields, "tone": x.tone} for x in lines],
+        "told": told_lines(row.run),
+        "is_failing": any(x.is_failing for x in lines),
     }
 
 

@@ -70,7 +70,7 @@ class GateEvidence:
 
 
 def gate_evidence(gate: GateRecord) -> GateEvidence:
-    shown = [e for e in gate.evidence if isinstance(e, Mapping)]
+    shown = [e for e in gate.evidence if isinstance(e, Mapping) and "agreement" not in e]  # those have their own table
     columns = [c for c in (*COUNTERS, *TIMES) if any(_figure(e, c[1]) != DASH for e in shown)]
     exchanges = tuple(_exchanges(shown, [key for _, key in columns]))
     return GateEvidence(
