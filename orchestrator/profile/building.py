@@ -30,7 +30,10 @@ Plain = Mapping[str, Any]
 _AS_TYPED = ("env", "args", "command")
 """Keys whose numbers and booleans are words for a command line: the text as typed counts, not its value."""
 _SAME = frozenset(
-    {"name", "engine", "title", "note", "image", "served_name", "port", "expose", "binary", "attach", "slots", "nodes"}
+    {
+        *("name", "engine", "title", "note", "image", "engine_version", "served_name", "port", "expose", "binary"),
+        *("attach", "slots", "nodes"),
+    }
 )
 """Keys that the model takes over as they are."""
 

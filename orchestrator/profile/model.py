@@ -179,6 +179,7 @@ class Profile:
         command: `generic` only: the words after the image, verbatim.
         binary: `runtime: process` only: the engine's executable (a name on the PATH or a path).
         attach: `endpoint` only: the base URL.
+        engine_version: The engine's version where the image's tag does not tell it; chooses the flag list, runs nothing.
         slots: Stated number of parallel slots, recorded as unverified until the server tells.
         keep_defaults: Names of flags that gate0 must not add (`refuse_added` in YAML).
     """
@@ -190,6 +191,7 @@ class Profile:
     task: Task = Task.GENERATE
     runtime: RuntimeKind = RuntimeKind.DOCKER
     image: str | None = None
+    engine_version: str | None = None
     pull: PullPolicy = PullPolicy.MISSING
     model: ModelRef = field(default_factory=ModelRef)
     served_name: str | None = None

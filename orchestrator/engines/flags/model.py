@@ -34,15 +34,17 @@ class Flag:
         nargs: As argparse has it: None (one word), `?`, `*`, `+`, or a number of words.
         choices: The closed list of values; (): any.
         known: Values that are known to work; another one is checked by the engine later, or comes from a plugin.
+        is_any_case: Choices and known values are accepted in upper and lower case.
         also: Words accepted beside the kind (`auto`, `-1`).
         default: None when there is none, or when it is computed; `default_text` then says what the engine says.
         is_nullable: The literal `None` is accepted.
-        is_human_int: `8k` and `8K` are numbers (1000 and 1024).
+        is_human_int: `8k` and `8K` are numbers (1000 and 1024), and so on with m, g and t.
         bounds: `gt`, `ge`, `lt`, `le`.
         json_class: Name of the class in `Catalogue.json_classes` that holds the keys of its JSON.
         deprecated: What the engine says of it; None: it is not.
         is_inert: It is taken and does nothing.
         is_removed: It is still listed, and ends the start.
+        successor: What to write instead of a deprecated, inert or removed one (`--load-mode none`).
         env: The variable that says the same (llama-server).
     """
 
@@ -54,6 +56,7 @@ class Flag:
     nargs: str | int | None = None
     choices: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
+    is_any_case: bool = False
     also: tuple[str, ...] = ()
     default: Json = None
     default_text: str | None = None
@@ -64,6 +67,7 @@ class Flag:
     deprecated: str | None = None
     is_inert: bool = False
     is_removed: bool = False
+    successor: str | None = None
     env: str | None = None
     group: str | None = None
 
