@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from orchestrator.deploy.runtime import Server, ServerSpec
+from orchestrator.deploy.runtime import LABEL_RUN, Question, Server, ServerSpec
 from orchestrator.profile.model import Mount, Port
 from orchestrator.values import Secret
 
@@ -58,6 +58,26 @@ def container_body(spec: ServerSpec, *, home: str, gpus: GpuRoad) -> dict[str, A
     return body
 
 
+def question_spec(question: Question, *, token: str) -> ServerSpec:
+    """A container that answers one question; `void` keeps a default NVIDIA runtime from giving it the GPUs."""
+    return ServerSpec(
+        name=f"gate0-question-{token}",
+        image=question.image,
+        entrypoint=question.entrypoint,
+        command=question.words,
+        env={"NVIDIA_VISIBLE_DEVICES": "void"},
+        labels={LABEL_RUN: question.owner},
+        network="none",
+    )
+
+
+def question_body(spec: ServerSpec) -> dict[str, Any]:
+    """The body of its `POST /containers/create`. Its log is a file: a daemon's default may be one without reading."""
+    body = container_body(spec, home="", gpus=GpuRoad.NONE)
+    body["HostConfig"]["LogConfig"] = {"Type": "json-file", "Config": {}}
+    return body
+
+
 def mount_source(mount: Mount, home: str) -> str:
     """Where the mount comes from on the host, `~` resolved; a word without a slash names a volume."""
     if mount.source == "~" or mount.source.startswith("~/"):
@@ -81,11 +101,14 @@ def server_of(inspected: Mapping[str, Any], digest: str | None) -> Server:
         oom_killed=bool(state.get("OOMKilled")),
         started_at=_time(state.get("StartedAt")),
         finished_at=_time(state.get("FinishedAt")),
+        ports=_published((inspected.get("NetworkSettings") or {}).get("Ports") or {}),
+        has_host_network=(inspected.get("HostConfig") or {}).get("NetworkMode") == "host",
+        command=(*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())),
     )
 
 
 def listed_server(listed: Mapping[str, Any]) -> Server:
-    """A container as `GET /containers/json` tells it: no digest, no exit code, no times."""
+    """A container as `GET /containers/json` tells it: no digest, no exit code, no times, no command."""
     return Server(
         id=listed["Id"],
         name=listed["Names"][0].removeprefix("/") if listed["Names"] else listed["Id"][:12],
@@ -93,6 +116,8 @@ def listed_server(listed: Mapping[str, Any]) -> Server:
         image_digest=None,
         labels=dict(listed.get("Labels") or {}),
         is_running=listed["State"] == "running",
+        ports=tuple(sorted({port["PublicPort"] for port in listed.get("Ports") or () if port.get("PublicPort")})),
+        has_host_network=(listed.get("HostConfig") or {}).get("NetworkMode") == "host",
     )
 
 
@@ -154,6 +179,11 @@ def _device_request(gpus: GpuRoad) -> dict[str, Any]:
     if gpus is GpuRoad.CDI:
         return {"Driver": "cdi", "DeviceIDs": ["nvidia.com/gpu=all"]}
     return {"Driver": "", "Count": -1, "Capabilities": [["gpu"]]}
+
+
+def _published(ports: Mapping[str, Any]) -> tuple[int, ...]:
+    """Of `{"8000/tcp": [{"HostIp": …, "HostPort": "8000"}]}` the host's ports."""
+    return tuple(sorted({int(one["HostPort"]) for binding in ports.values() for one in binding or ()}))
 
 
 def _clear(value: str | Secret) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,8 @@ from orchestrator.deploy.container import (
     gpu_road,
     listed_server,
     mount_source,
+    question_body,
+    question_spec,
     server_of,
 )
 from orchestrator.deploy.dial import Dial, DialAdapter, dial_host, dial_tcp, dial_unix, read_until
@@ -33,13 +36,15 @@ from orchestrator.deploy.runtime import (
     LABEL_RUN,
     IsCancelled,
     OnPull,
+    Question,
     RuntimeFacts,
     Server,
     ServerSpec,
     never,
 )
-from orchestrator.errors import ImageMissing, RuntimeFailure, RuntimeUnavailable
-from orchestrator.fleet.host import Host
+from orchestrator.errors import ImageMissing, Interrupted, RuntimeFailure, RuntimeUnavailable
+from orchestrator.fleet.host import Completed, Host
+from orchestrator.fleet.outcome import timed_out
 from orchestrator.profile.model import PullPolicy
 from orchestrator.values import Clock, Secret, Sleep
 
@@ -140,7 +145,7 @@ class DockerRuntime:
         client = self._client()
         with self._asking(f"start {spec.name}"):
             try:
-                created = client.create_container_from_config(body, name=spec.name)["Id"]  # type: ignore[no-untyped-call]
+                created = self._create(spec.name, body)
             except APIError as error:
                 raise self._start_refused(spec, error) from error
             try:
@@ -154,6 +159,40 @@ class DockerRuntime:
         if server is None:
             raise RuntimeFailure(f"{self._host.name}: {spec.name} vanished as soon as it was started")
         return server
+
+    def ask(self, question: Question, *, is_cancelled: IsCancelled = never) -> Completed:
+        """See `Runtime.ask`: a container of its own, which is removed."""
+        spec = question_spec(question, token=uuid.uuid4().hex[:12])
+        client = self._client()
+        with self._asking(f"look into {question.image}"):
+            created: str | None = None
+            try:
+                created = self._create(spec.name, question_body(spec))
+                client.start(created)
+                self._wait_for_end(created, question, is_cancelled)
+                code = client.wait(created, timeout=int(_CALL_S))["StatusCode"]
+                out, err = (client.logs(created, stdout=not is_err, stderr=is_err) for is_err in (False, True))
+            except APIError as error:
+                raise self._start_refused(spec, error) from error
+            finally:
+                if created is not None:
+                    self._discard(created)
+        return Completed(
+            argv=(*(question.entrypoint or ()), *question.words),
+            exit_code=code,
+            stdout=out.decode(errors="replace"),
+            stderr=err.decode(errors="replace"),
+        )
+
+    def _wait_for_end(self, container_id: str, question: Question, is_cancelled: IsCancelled) -> None:
+        end_s = self._clock() + question.timeout_s
+        path = f"/v{self._client().api_version}/containers/{container_id}/logs?follow=1&stderr=1&tail=0"
+        for _ in read_until(self._dial(), path, lambda: is_cancelled() or self._clock() >= end_s):
+            pass
+        if is_cancelled():
+            raise Interrupted("stopped on request")
+        if self._clock() >= end_s:
+            raise timed_out(self._host.name, (question.image,), question.timeout_s, is_killed=True)
 
     def get(self, server_id: str) -> Server | None:
         """See `Runtime.get`."""
@@ -301,6 +340,10 @@ class DockerRuntime:
             if isinstance(value, Secret) and value.value:
                 words = words.replace(value.value, "***")
         return refusals.start_refused(self._host.name, spec.name, error.status_code or 0, words)
+
+    def _create(self, name: str, body: Mapping[str, Any]) -> str:
+        created = self._client().create_container_from_config(body, name=name)  # type: ignore[no-untyped-call]
+        return str(created["Id"])
 
     def _discard(self, container_id: str) -> None:
         with _gone_is_fine():

@@ -9,6 +9,7 @@ Linux only: /proc is what makes a pid trustworthy.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import time
@@ -22,17 +23,20 @@ from orchestrator.deploy.listing import ListedProcess, listening_ports, read_lis
 from orchestrator.deploy.runtime import (
     LABEL_PORT,
     LABEL_RUN,
+    PYTHON,
     IsCancelled,
     OnPull,
     PullProgress,
+    Question,
     RuntimeFacts,
     Server,
     ServerSpec,
     never,
 )
 from orchestrator.deploy.watched import OverError, WatchedStream
-from orchestrator.errors import ImageMissing, NameTaken, PortTaken, RuntimeFailure, RuntimeUnavailable
+from orchestrator.errors import ImageMissing, Interrupted, NameTaken, PortTaken, RuntimeFailure, RuntimeUnavailable
 from orchestrator.fleet.host import Completed, Host
+from orchestrator.fleet.outcome import timed_out
 from orchestrator.profile.model import PullPolicy
 from orchestrator.values import Clock, Json, Secret
 
@@ -141,6 +145,38 @@ class ProcessRuntime:
         if not started.is_ok:
             raise self._start_failed(spec, started)
         return next(server for server in self._servers() if server.name == spec.name)
+
+    def ask(self, question: Question, *, is_cancelled: IsCancelled = never) -> Completed:
+        """See `Runtime.ask`: a process that goes with its connection. Of stderr the last 4000 bytes are kept."""
+        end_s = self._clock() + question.timeout_s
+        program = self._get_binary(question.image).path
+        kind = "python" if question.entrypoint == PYTHON else "program"
+        argv = (program, *question.words)
+        if question.entrypoint not in (None, PYTHON):
+            argv = (*(question.entrypoint or ()), *question.words)
+        limit = str(math.ceil(question.timeout_s))
+        stream = WatchedStream(
+            self._host.open_stream(("sh", "-c", scripts.ASK, "sh", limit, kind, *argv)),
+            lambda: is_cancelled() or self._clock() >= end_s,
+        )
+        answer = bytearray()
+        try:
+            while chunk := stream.recv(65536):
+                answer += chunk
+        except OverError:
+            if is_cancelled():
+                raise Interrupted("stopped on request") from None
+            raise timed_out(self._host.name, argv[:1], question.timeout_s, is_killed=True) from None
+        finally:
+            stream.close()
+        return self._answered(argv, answer.decode(errors="replace"))
+
+    def _answered(self, argv: tuple[str, ...], answer: str) -> Completed:
+        out, mark, rest = answer.rpartition(scripts.ASKED)
+        code, _, err = rest.partition("\n")
+        if not mark or not code.isdigit():
+            raise RuntimeFailure(f"{self._host.name}: the connection broke before {argv[0]} had ended")
+        return Completed(argv=argv, exit_code=int(code), stdout=out, stderr=err)
 
     def get(self, server_id: str) -> Server | None:
         """See `Runtime.get`."""

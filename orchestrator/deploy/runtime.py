@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from orchestrator.fleet.host import Completed
 from orchestrator.profile.model import Mount, Port, PullPolicy
 from orchestrator.values import Secret
 
@@ -54,7 +55,12 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server as its runtime sees it now. Times are ISO-8601 UTC as the runtime gives them."""
+    """A server as its runtime sees it now. Times are ISO-8601 UTC as the runtime gives them.
+
+    Attributes:
+        ports: Published on the host. has_host_network: whatever it listens on is the host's.
+        command: Entrypoint and words, as it was started with; (): not asked for.
+    """
 
     id: str
     name: str
@@ -66,6 +72,9 @@ class Server:
     oom_killed: bool = False
     started_at: str | None = None
     finished_at: str | None = None
+    ports: tuple[int, ...] = ()
+    has_host_network: bool = False
+    command: tuple[str, ...] = ()
 
     @property
     def is_ours(self) -> bool:
@@ -93,6 +102,27 @@ class RuntimeFacts:
     storage_driver: str | None = None
     data_root: str | None = None
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A command to run once in an image: without GPU, network, mounts or the profile's environment.
+
+    Attributes:
+        image: Docker image; for a process the program.
+        entrypoint: None keeps the image's own. Of a program (a process's image) PYTHON is the interpreter that it is
+            written for, or the program itself when that is one.
+        owner: Value of the ownership label while it runs.
+    """
+
+    image: str
+    words: tuple[str, ...]
+    entrypoint: tuple[str, ...] | None = None
+    owner: str = "question"
+    timeout_s: float = 60.0
+
+
+PYTHON = ("python3",)
+"""The entrypoint that means the image's Python."""
 
 OnPull = Callable[[PullProgress], None]
 IsCancelled = Callable[[], bool]
@@ -156,6 +186,17 @@ class Runtime(Protocol):
 
         `is_cancelled` is asked at least once a second, lines or not: a follower in a thread can always be ended.
         A server that is gone has no lines.
+        """
+        ...
+
+    def ask(self, question: Question, *, is_cancelled: IsCancelled = never) -> Completed:
+        """Run it to its end; nothing of it is left behind, however it ends.
+
+        Raises:
+            ImageMissing: The image is not on the host; it is not pulled.
+            RuntimeFailure: It could not be started.
+            CommandTimedOut: It was still running at the deadline.
+            Interrupted: `is_cancelled` said so; it is asked at least once a second.
         """
         ...
 

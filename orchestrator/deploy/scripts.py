@@ -108,3 +108,28 @@ printf '%s\\n' "$path"
 sha256sum <"$path"
 """
 """Parameter: a name on the PATH (or in ~/.local/bin) or a path. Prints the path, then its SHA-256."""
+
+ASKED = "\ngate0-asked "
+
+ASK = r"""
+limit=$1 kind=$2 program=$3; shift 3
+if [ "$kind" = python ]; then
+    { IFS= read -r first; IFS= read -r second; } <"$program" 2>/dev/null
+    quoted=${second#*\"}
+    case $first in
+        "#!/bin/sh"*) program=${quoted%%\"*} ;;  # of a path too long or with a space pip makes a line for the shell
+        "#!"*"/env "*) program=${first##*/env } ;;
+        "#!"*) program=${first#??}; program=${program%% *} ;;
+    esac
+fi
+exec 3>&1
+errors=$(timeout --foreground -k 5 "$limit" "$program" "$@" </dev/null 2>&1 >&3)
+printf '\ngate0-asked %s\n' "$?"
+printf '%s' "$errors" | tail -c 4000
+"""
+"""Parameters: limit in seconds, `program` or `python`, the program, its words. It is run once, or the Python that it is
+written for is.
+
+All stays in one process group, which goes with a local connection; over ssh the limit ends what is left.
+stdout is passed on as it comes, then comes a line ASKED with the exit code, then the end of stderr.
+"""

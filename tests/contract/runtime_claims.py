@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import pytest
@@ -14,16 +15,18 @@ from orchestrator.deploy.runtime import (
     LABEL_PROFILE,
     LABEL_RUN,
     PullProgress,
+    Question,
     Runtime,
     Server,
     ServerSpec,
 )
-from orchestrator.errors import ImageMissing, NameTaken, RuntimeFailure
+from orchestrator.errors import CommandTimedOut, ImageMissing, Interrupted, NameTaken, RuntimeFailure
 from orchestrator.profile.model import PullPolicy
 
 LABELS = {LABEL_RUN: "claims", LABEL_PROFILE: "small", LABEL_DIGEST: "d1"}
 
 PRINT_AND_STAY = 'trap "exit 0" TERM; for line in "$@"; do echo "$line"; done; while :; do sleep 0.1; done'
+ANSWER = 'printf %s "$1"; printf %s "$2" >&2; exit "$3"'
 PRINT_AND_EXIT = 'code=$1; shift; for line in "$@"; do echo "$line"; done; exit "$code"'
 
 
@@ -40,6 +43,10 @@ class Bench(Protocol):
 
     def spec(self, name: str, *, log: tuple[str, ...] = (), exit_code: int | None = None) -> ServerSpec:
         """A server that prints these lines, then stays (None) or exits with that code."""
+        ...
+
+    def question(self, *, out: str = "", err: str = "", exit_code: int | None = 0) -> Question:
+        """A command that says this on stdout and stderr and ends with that code; None: it does not end for long."""
         ...
 
 
@@ -210,6 +217,30 @@ class RuntimeClaims:
     def test_pulling_what_is_there_gives_its_digest(self, bench: Bench) -> None:
         assert bench.runtime.pull(bench.image, PullPolicy.MISSING, ignore) == bench.runtime.image_digest(bench.image)
 
+    def test_a_question_is_answered_and_nothing_of_it_is_left(self, bench: Bench) -> None:
+        out, err = "{" + "x" * 100_000 + " é$'\"}\n\n", "warning: none\n"
+
+        answer = bench.runtime.ask(bench.question(out=out, err=err, exit_code=3))
+
+        assert (answer.stdout.strip(), answer.stderr.strip(), answer.exit_code) == (out.strip(), err.strip(), 3)
+        assert bench.runtime.find() == ()
+
+    def test_a_question_to_an_absent_image_is_refused(self, bench: Bench) -> None:
+        with pytest.raises(ImageMissing, match="absent"):
+            bench.runtime.ask(replace(bench.question(), image=f"{bench.image}-absent"))
+
+    def test_a_question_without_an_answer_ends_at_its_deadline(self, bench: Bench) -> None:
+        with pytest.raises(CommandTimedOut, match="killed"):
+            bench.runtime.ask(replace(bench.question(exit_code=None), timeout_s=1.0))
+
+        assert bench.runtime.find() == ()
+
+    def test_a_question_is_left_when_it_is_cancelled(self, bench: Bench) -> None:
+        with pytest.raises(Interrupted):
+            bench.runtime.ask(bench.question(exit_code=None), is_cancelled=lambda: True)
+
+        assert bench.runtime.find() == ()
+
     def test_the_runtime_says_what_it_is(self, bench: Bench) -> None:
         facts = bench.runtime.facts()
 
@@ -218,9 +249,12 @@ class RuntimeClaims:
 
 
 def replaced(spec: ServerSpec, *, image: str | None = None, labels: dict[str, str] | None = None) -> ServerSpec:
-    from dataclasses import replace
-
     return replace(spec, image=spec.image if image is None else image, labels=spec.labels if labels is None else labels)
+
+
+def question_words(out: str, err: str, exit_code: int | None) -> tuple[str, ...]:
+    """For `sh`."""
+    return ("-c", "sleep 97") if exit_code is None else ("-c", ANSWER, "sh", out, err, str(exit_code))
 
 
 def ignore(_progress: PullProgress) -> None:

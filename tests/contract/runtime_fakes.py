@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.deploy.runtime import (
@@ -22,12 +22,15 @@ from orchestrator.deploy.runtime import (
     IsCancelled,
     OnPull,
     PullProgress,
+    Question,
     RuntimeFacts,
     Server,
     ServerSpec,
     never,
 )
-from orchestrator.errors import BoxError, ImageMissing, NameTaken, PortTaken, RuntimeFailure
+from orchestrator.errors import BoxError, ImageMissing, Interrupted, NameTaken, PortTaken, RuntimeFailure
+from orchestrator.fleet.host import Completed
+from orchestrator.fleet.outcome import timed_out
 from orchestrator.profile.model import PullPolicy
 
 STARTED_AT = "2026-11-30T06:00:00Z"
@@ -69,6 +72,7 @@ class FakeRuntime:
         self.is_closed = False
         self._has_gpu = has_gpu
         self._scripts: dict[str, Script] = {}
+        self._answers: dict[str, Callable[[Question], Completed | None]] = {}
         self._pull_refusals: dict[str, str] = {}
         self._start_refusals: dict[str, BoxError] = {}
         self._servers: dict[str, _Running] = {}
@@ -82,6 +86,10 @@ class FakeRuntime:
     ) -> None:
         """What every server of this name does when it starts."""
         self._scripts[name] = Script(log=tuple(log), dies_with=dies_with, oom_killed=oom_killed)
+
+    def on_ask(self, image: str, answer: Callable[[Question], Completed | None]) -> None:
+        """What a question to this image is answered; None: it hangs."""
+        self._answers[image] = answer
 
     def refuse_pull(self, image: str, words: str) -> None:
         """Make the registry answer this."""
@@ -198,6 +206,17 @@ class FakeRuntime:
         if script.dies_with is not None:
             self.die(server.id, script.dies_with, oom_killed=script.oom_killed)
         return self._servers[server.id].server
+
+    def ask(self, question: Question, *, is_cancelled: IsCancelled = never) -> Completed:
+        self._note("ask", question.image)
+        if question.image not in self.images:
+            raise ImageMissing(f"fake: no such image: {question.image}", hint="pull the image first")
+        answer = self._answers.get(question.image, lambda _: None)(question)
+        if answer is not None:
+            return answer
+        if is_cancelled():
+            raise Interrupted("stopped on request")
+        raise timed_out("fake", (question.image,), question.timeout_s, is_killed=True)
 
     def get(self, server_id: str) -> Server | None:
         with self._changed:

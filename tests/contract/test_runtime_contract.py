@@ -6,6 +6,7 @@ import hashlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.deploy.process import ProcessRuntime
-from orchestrator.deploy.runtime import LABEL_PORT, LABEL_RUN, ServerSpec
-from orchestrator.errors import PortTaken, RuntimeFailure
+from orchestrator.deploy.runtime import LABEL_PORT, LABEL_RUN, PYTHON, Question, ServerSpec
+from orchestrator.errors import Interrupted, PortTaken, RuntimeFailure
+from orchestrator.fleet.host import Completed
 from orchestrator.fleet.local import LocalHost
 from orchestrator.values import Secret
 from tests.contract.runtime_claims import (
@@ -24,6 +26,7 @@ from tests.contract.runtime_claims import (
     Bench,
     RuntimeClaims,
     ended,
+    question_words,
     state,
     wait_for,
 )
@@ -39,6 +42,12 @@ class FakeBench:
         self.runtime.on_start(name, log=log, dies_with=exit_code)
         return ServerSpec(name=name, image=self.image, labels=LABELS)
 
+    def question(self, *, out: str = "", err: str = "", exit_code: int | None = 0) -> Question:
+        code = exit_code or 0
+        told = Completed(argv=("sh",), exit_code=code, stdout=out, stderr=err)
+        self.runtime.on_ask(self.image, lambda _: None if exit_code is None else told)
+        return Question(image=self.image, words=())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessBench:
@@ -50,6 +59,9 @@ class ProcessBench:
         script = (PRINT_AND_STAY,) if exit_code is None else (PRINT_AND_EXIT,)
         code = () if exit_code is None else (str(exit_code),)
         return ServerSpec(name=name, image=self.image, command=("-c", *script, "sh", *code, *log), labels=LABELS)
+
+    def question(self, *, out: str = "", err: str = "", exit_code: int | None = 0) -> Question:
+        return Question(image=self.image, words=question_words(out, err, exit_code))
 
 
 class TestFakeRuntime(RuntimeClaims):
@@ -139,6 +151,44 @@ class TestProcessRuntime(RuntimeClaims):
         pid_file.write_text(f"{pid} {start} {supervisor} {supervisor_start} another-boot {started_at}")
 
         assert (state(bench, server).is_running, state(bench, server).exit_code) == (False, None)
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            "#!{python}\n",
+            "#!{python} -s\n",
+            "#!/usr/bin/env {python}\n",
+            "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n",
+        ],
+    )
+    def test_a_programs_python_is_the_one_that_it_is_written_for(
+        self, bench: ProcessBench, tmp_path: Path, head: str
+    ) -> None:
+        python = tmp_path / "its own python"
+        python = python if "exec" in head else tmp_path / "own-python"
+        python.write_text('#!/bin/sh\necho "own: $*"\n')
+        program = tmp_path / "serve"
+        program.write_text(head.format(python=python) + "print('never run')\n")
+        python.chmod(0o755)
+        program.chmod(0o755)
+
+        answer = bench.runtime.ask(Question(image=str(program), entrypoint=PYTHON, words=("-c", "a b")))
+
+        assert (answer.stdout.strip(), answer.exit_code) == ("own: -c a b", 0)
+
+    def test_a_program_that_is_a_python_is_asked_itself(self, bench: ProcessBench) -> None:
+        answer = bench.runtime.ask(Question(image=sys.executable, entrypoint=PYTHON, words=("-c", "print(6 * 7)")))
+
+        assert answer.stdout.strip() == "42"
+
+    def test_a_question_that_is_left_leaves_no_process(self, bench: ProcessBench, tmp_path: Path) -> None:
+        began = tmp_path / "began"
+        words = ("-c", 'echo $$ >"$1.new"; mv "$1.new" "$1"; sleep 97', "sh", str(began))
+
+        with pytest.raises(Interrupted):
+            bench.runtime.ask(Question(image="sh", words=words), is_cancelled=began.exists)
+
+        wait_for(lambda: not is_alive(int(began.read_text())))
 
     def test_a_taken_port_is_seen_before_the_start(self, bench: ProcessBench) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:

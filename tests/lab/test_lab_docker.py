@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.deploy.docker import DockerRuntime
 from orchestrator.deploy.process import ProcessRuntime
-from orchestrator.deploy.runtime import LABEL_RUN, PullProgress, ServerSpec
+from orchestrator.deploy.runtime import LABEL_RUN, PullProgress, Question, ServerSpec
 from orchestrator.errors import ImageMissing, NameTaken, PortTaken, RuntimeFailure, RuntimeUnavailable
 from orchestrator.fleet.host import Host
 from orchestrator.fleet.hosts_file import LazySshConfig, open_host, read_inventory
@@ -25,6 +25,7 @@ from tests.contract.runtime_claims import (
     RuntimeClaims,
     ended,
     ignore,
+    question_words,
     state,
     wait_for,
 )
@@ -43,6 +44,9 @@ class DockerBench:
         code = () if exit_code is None else (str(exit_code),)
         command = ("-c", script, "sh", *code, *log)
         return ServerSpec(name=name, image=self.image, entrypoint=("/bin/sh",), command=command, labels=LABELS)
+
+    def question(self, *, out: str = "", err: str = "", exit_code: int | None = 0) -> Question:
+        return Question(image=self.image, entrypoint=("/bin/sh",), words=question_words(out, err, exit_code))
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +106,9 @@ class ProcessBenchOverSsh:
         script = PRINT_AND_STAY if exit_code is None else PRINT_AND_EXIT
         code = () if exit_code is None else (str(exit_code),)
         return ServerSpec(name=name, image="sh", command=("-c", script, "sh", *code, *log), labels=LABELS)
+
+    def question(self, *, out: str = "", err: str = "", exit_code: int | None = 0) -> Question:
+        return Question(image="sh", words=question_words(out, err, exit_code))
 
 
 def test_a_call_takes_a_round_trip_and_no_new_connection(bench: DockerBench) -> None:
