@@ -48,9 +48,7 @@ def _file(subject: Subject, rank: Rank, unsaid: tuple[Unsaid, ...]) -> ExportedF
 
 def _usage(spec: ServerSpec) -> tuple[str, ...]:
     names = [value.name for value in spec.env.values() if isinstance(value, Secret)]
-    return (f"before: export {', '.join(names)}, or a line `NAME=…` each in a file `.env` beside this one",) * bool(
-        names
-    )
+    return (f"before: set {', '.join(names)} in the environment, or in a file `.env` beside this one",) * bool(names)
 
 
 def _whole(subject: Subject, rank: Rank) -> dict[str, Value]:

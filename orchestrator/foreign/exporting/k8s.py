@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from orchestrator.deploy.runtime import ServerSpec
 from orchestrator.foreign.exporting.common import (
@@ -27,6 +28,7 @@ FORM = "k8s"
 HOME = "/HOME"
 """Stands for the home directory in a hostPath: Kubernetes knows none."""
 PROBE_EVERY_S = 10
+MIB = 1024**2
 _PULLS = {PullPolicy.MISSING: "IfNotPresent", PullPolicy.ALWAYS: "Always", PullPolicy.NEVER: "Never"}
 
 
@@ -151,12 +153,18 @@ def _volumes(spec: ServerSpec) -> list[Value]:
     for index, mount in enumerate(spec.mounts):
         if mount.source.startswith(("/", "~")):
             path = HOME + mount.source[1:] if mount.source.startswith("~") else mount.source
-            found.append({"name": f"mount-{index}", "hostPath": {"path": path, "type": "DirectoryOrCreate"}})
+            # A file must not become a folder; without a type Kubernetes leaves the path to the container runtime.
+            kind: dict[str, Value] = {} if PurePosixPath(path).suffix else {"type": "DirectoryOrCreate"}
+            found.append({"name": f"mount-{index}", "hostPath": {"path": path, **kind}})
         else:
             found.append({"name": f"mount-{index}", "persistentVolumeClaim": {"claimName": mount.source}})
     if spec.shm_bytes is not None:
-        found.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(spec.shm_bytes)}})
+        found.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": _size(spec.shm_bytes)}})
     return found
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes // MIB}Mi" if n_bytes % MIB == 0 else str(n_bytes)
 
 
 def _unsaid(subject: Subject) -> Iterator[Unsaid]:

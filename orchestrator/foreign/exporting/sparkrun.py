@@ -11,6 +11,7 @@ sparkrun starts containers on a shell of its own, so the program stands in the c
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,6 +58,8 @@ DEFAULTS = {
     "--reasoning-parser": "reasoning_parser",
 }
 """Options whose value becomes a default, and sparkrun's name for it."""
+LONGEST = 200_000
+"""No command is longer: a value that speaks of itself would grow for ever."""
 
 _SIMPLE = re.compile(r"[A-Za-z0-9_./:@+-]+")
 _PLACEHOLDER = re.compile(r"\{(.*?)\}")
@@ -85,7 +88,7 @@ def rendered(template: str, defaults: Mapping[str, object]) -> str:
         return found[0] if known is None else str(known)
 
     before = None
-    while before != template:
+    while before != template and len(template) < LONGEST:
         before, template = template, _PLACEHOLDER.sub(value, template)
     return template
 
@@ -173,10 +176,17 @@ def _literal(word: str, known: Mapping[str, object]) -> str:
 def _default_key(name: str, value: str) -> str | None:
     if name in DEFAULTS and _SIMPLE.fullmatch(value):
         return DEFAULTS[name]
-    if value.startswith("{") and value.endswith("}") and "'" not in value and name.startswith("--"):
+    if name.startswith("--") and _is_json(value) and "'" not in value:
         key = name[2:].replace("-", "_")
         return key if key.isidentifier() else None
     return None
+
+
+def _is_json(value: str) -> bool:
+    try:
+        return isinstance(json.loads(value), dict)
+    except ValueError:
+        return False
 
 
 def _typed(value: str) -> int | float | str:

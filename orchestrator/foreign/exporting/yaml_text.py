@@ -95,5 +95,5 @@ def _item(value: Value, indent: str) -> Iterator[str]:
 
 def _is_showable(text: str) -> bool:
     """A block scalar keeps this text: it ends in one line end, does not begin with a space, and hides no character."""
-    hidden = _HIDDEN.search(text.replace("\n", ""))
+    hidden = _HIDDEN.search(text.replace("\n", "").replace("\t", ""))
     return not hidden and text.endswith("\n") and not text.endswith("\n\n") and not text.startswith((" ", "\n"))
