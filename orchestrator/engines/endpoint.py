@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from orchestrator.engines.advice import advice
 from orchestrator.engines.assembly import Problems
 from orchestrator.engines.engine import Advisory, EngineCommand, Placement, Traits
 from orchestrator.engines.generic import untranslated
@@ -52,15 +53,7 @@ class Endpoint:
         )
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
-        if profile.slots or profile.serve.max_num_seqs:
-            return ()
-        return (
-            Advisory(
-                code="unknown_slots",
-                message="how many requests this server runs at once is not stated; queueing looks like slowness",
-                hint="slots: N",
-            ),
-        )
+        return advice(self, profile)
 
 
 def _url_problems(attach: str | None) -> Problems:

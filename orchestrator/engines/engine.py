@@ -46,11 +46,25 @@ class Added:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advisory:
-    """Something worth knowing before the start; never an error."""
+    """Something worth knowing before the start; never an error.
+
+    Attributes:
+        evidence: Where it was seen: public reports, `owner/repository#number`.
+        source: How sure that is (one report, several, read in the engine's source).
+        path: What in the profile it is about.
+        gates: Those that show, when they pass on the same image, that it does not happen here.
+        answer: Which run did that, in words. seen: which run showed that it does happen.
+    """
 
     code: str
     message: str
     hint: str | None = None
+    evidence: tuple[str, ...] = ()
+    source: str | None = None
+    path: str | None = None
+    gates: tuple[str, ...] = ()
+    answer: str | None = None
+    seen: str | None = None
 
 
 ADDED = "added"

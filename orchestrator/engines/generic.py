@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-from orchestrator.engines.advice import common_advice
+from orchestrator.engines.advice import advice
 from orchestrator.engines.assembly import Problems
 from orchestrator.engines.engine import Advisory, EngineCommand, Placement, Traits
 from orchestrator.engines.gpu_log import GPU_SYMPTOMS, HOST_SYMPTOMS, LAST_RESORT
@@ -48,7 +48,7 @@ class Generic:
         )
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
-        return tuple(common_advice(profile))
+        return advice(self, profile)
 
 
 def untranslated(profile: Profile, message: str) -> Problems:

@@ -6,15 +6,14 @@ slots. Booleans come in two kinds (`--x/--no-x` and `--x on|off`), and `--flag=v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from orchestrator.engines.advice import common_advice
+from orchestrator.engines.advice import advice
 from orchestrator.engines.assembly import Problems, Recipe, Want, assemble, find_problems
 from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Placement, Traits
 from orchestrator.engines.llamacpp_log import LOG_STAGES, SYMPTOMS
 from orchestrator.engines.pieces import Piece, Refused, Step, refuse, served_name, setting
-from orchestrator.engines.words import Parser, declared
+from orchestrator.engines.words import Parser
 from orchestrator.profile.model import Profile
 
 NAME = "llamacpp"
@@ -283,30 +282,7 @@ class LlamaCpp:
         return assemble(RECIPE, profile, place, prefix=(), wants=(METRICS, SLOTS, *jinja))
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
-        return (*common_advice(profile), *_own_advice(profile))
-
-
-def _own_advice(profile: Profile) -> Iterator[Advisory]:
-    own = declared(PARSER, profile)
-    fit = own.get("fit")
-    if fit is None or fit.value not in {"off", False}:
-        yield Advisory(
-            code="fit_may_shrink",
-            message="llama-server shrinks the context silently when memory is short",
-            hint="flags: {fit: off} makes it fail instead",
-        )
-    if "load-mode" not in own and profile.container.gpus != "none":
-        yield Advisory(
-            code="mapped_weights",
-            message="mapped weights load slowly on a DGX Spark and are held twice, in the page cache and on the GPU",
-            hint="flags: {load-mode: none} or dio",
-        )
-    if profile.serve.kv_cache_dtype in {"q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1"} and "flash-attn" not in own:
-        yield Advisory(
-            code="quantised_v",
-            message=f"serve.kv_cache_dtype: {profile.serve.kv_cache_dtype} needs flash attention",
-            hint="flags: {flash-attn: on}",
-        )
+        return advice(self, profile, parser=PARSER)
 
 
 ENGINE = LlamaCpp()

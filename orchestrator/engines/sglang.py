@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orchestrator.engines.advice import common_advice, declared_fraction_advice
+from orchestrator.engines.advice import advice
 from orchestrator.engines.assembly import Problems, Recipe, Want, assemble, find_problems
 from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Placement, Traits, counts, sums
 from orchestrator.engines.images import Version, image_version, is_older
@@ -63,7 +63,6 @@ IN_STEPS = ("mtp", "eagle3", "draft_model")
 """Methods that draft one token a step; the others draft a block at once."""
 
 KV_DTYPES = {"fp8": "fp8_e4m3"}
-SAFE_FRACTION = 0.75
 
 
 def version_of(profile: Profile) -> Version | None:
@@ -244,12 +243,7 @@ class Sglang:
         return assemble(RECIPE, profile, place, prefix=_prefix(profile), wants=WANTS if measured else ())
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
-        return (
-            *common_advice(profile),
-            *declared_fraction_advice(profile, above=SAFE_FRACTION),
-            *_autotune_advice(profile),
-            *_thinking_advice(profile),
-        )
+        return advice(self, profile, parser=PARSER, version=version_of(profile), repositories=REPOSITORIES)
 
 
 def _prefix(profile: Profile) -> tuple[str, ...]:
@@ -259,30 +253,6 @@ def _prefix(profile: Profile) -> tuple[str, ...]:
     if profile.container.entrypoint is not None:
         return ()
     return ("python3", "-m", "sglang.launch_server")
-
-
-def _autotune_advice(profile: Profile) -> tuple[Advisory, ...]:
-    if "disable-flashinfer-autotune" in declared(PARSER, profile):
-        return ()
-    return (
-        Advisory(
-            code="autotune",
-            message="FlashInfer's autotune picks other kernels at each boot and takes memory beyond the fraction",
-            hint="flags: {disable-flashinfer-autotune: true} makes figures repeatable on a DGX Spark",
-        ),
-    )
-
-
-def _thinking_advice(profile: Profile) -> tuple[Advisory, ...]:
-    if profile.serve.thinking_budget is None:
-        return ()
-    return (
-        Advisory(
-            code="thinking_budget_is_a_hint",
-            message="sglang hands serve.thinking_budget to the chat template, which may ignore it",
-            hint="flags: {enable-strict-thinking: true} and the budget with each request is what it enforces",
-        ),
-    )
 
 
 ENGINE = Sglang()

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from orchestrator.engines.advice import common_advice, declared_fraction_advice
+from orchestrator.engines.advice import advice
 from orchestrator.engines.assembly import Problems, Recipe, Want, assemble, find_problems
 from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Placement, Traits, counts, sums
 from orchestrator.engines.images import Version, image_version, is_older, split_image
@@ -51,18 +51,6 @@ CHECKPOINT = "enable-mamba-shared-prefix-checkpoint"
 CHECKPOINT_0_30 = "enable-mamba-fine-grained-prefix-cache"
 METHODS = ("mtp", "eagle3", "dflash", "dspark", "ngram", "draft_model")
 NEED_A_DRAFT = ("eagle3", "dflash", "dspark", "draft_model")
-SAFE_FRACTION = 0.80
-WIDE_BATCH_TOK = 32_768
-REMOVED_ENV = {
-    "VLLM_ATTENTION_BACKEND": "--attention-backend",
-    "VLLM_USE_V1": "nothing: there is one engine",
-    "VLLM_NVFP4_GEMM_BACKEND": "--linear-backend",
-    "VLLM_FLASHINFER_MOE_BACKEND": "--moe-backend",
-    "VLLM_MXFP4_USE_MARLIN": "--moe-backend marlin",
-    "VLLM_USE_FLASHINFER_MOE_FP4": "--moe-backend",
-    "VLLM_USE_FLASHINFER_MOE_FP8": "--moe-backend",
-    "VLLM_USE_FLASHINFER_MOE_FP16": "--moe-backend",
-}
 
 
 def version_of(profile: Profile) -> Version | None:
@@ -273,14 +261,7 @@ class Vllm:
         )
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
-        return (
-            *common_advice(profile),
-            *declared_fraction_advice(profile, above=SAFE_FRACTION),
-            *_batch_advice(profile),
-            *_cache_advice(profile),
-            *_thinking_advice(profile),
-            *_env_advice(profile),
-        )
+        return advice(self, profile, parser=PARSER, version=version_of(profile), repositories=REPOSITORIES)
 
 
 def _wants(profile: Profile) -> Iterator[Want]:
@@ -307,82 +288,6 @@ def _prefix(profile: Profile) -> tuple[str, ...]:
         return ()
     # NVIDIA's image starts whatever command it is given.
     return ("vllm", "serve") if split_image(profile.image or "")[0] == "nvcr.io/nvidia/vllm" else ()
-
-
-def _batch_advice(profile: Profile) -> tuple[Advisory, ...]:
-    own = declared(PARSER, profile)
-    found = []
-    if (profile.serve.max_num_batched_tokens or 0) >= WIDE_BATCH_TOK:
-        found.append(
-            Advisory(
-                code="wide_batch",
-                message=f"serve.max_num_batched_tokens: {profile.serve.max_num_batched_tokens} has hung a DGX Spark",
-                hint="8192 or less",
-            )
-        )
-    if "kv-cache-memory-bytes" in own:
-        found.append(
-            Advisory(
-                code="unchecked_kv_size",
-                message=f"{own['kv-cache-memory-bytes'].path} skips vLLM's own memory checks",
-                hint="use serve.memory_fraction or serve.memory_gib",
-            )
-        )
-    return tuple(found)
-
-
-def _cache_advice(profile: Profile) -> tuple[Advisory, ...]:
-    serve, version = profile.serve, version_of(profile)
-    found = []
-    if serve.prefix_checkpoint and (serve.speculative is None or serve.prefix_caching is False):
-        found.append(
-            Advisory(
-                code="checkpoint_without_effect",
-                message="serve.prefix_checkpoint has an effect only with prefix caching and MTP or EAGLE",
-                hint="declare serve.prefix_caching: true and serve.speculative",
-            )
-        )
-    if serve.speculative and serve.prefix_caching is not False and is_older(version, (0, 30)):
-        found.append(
-            Advisory(
-                code="speculation_on_cached_state",
-                message=f"vllm {_dotted(version)} may reuse a hybrid model's wrong state when it speculates",
-                hint="Gate 0 tells; 0.30 and later have the rule that was missing",
-            )
-        )
-    if serve.speculative and serve.speculative.method == "ngram":
-        found.append(
-            Advisory(
-                code="ngram_on_hybrid",
-                message="n-gram speculation has corrupted hybrid models' output while its acceptance looked healthy",
-                hint="compare with a profile without serve.speculative",
-            )
-        )
-    return tuple(found)
-
-
-def _thinking_advice(profile: Profile) -> tuple[Advisory, ...]:
-    if profile.serve.thinking_budget is None:
-        return ()
-    return (
-        Advisory(
-            code="thinking_budget_is_a_hint",
-            message="vllm hands serve.thinking_budget to the chat template, which may ignore it",
-            hint="a limit that the engine enforces is per request: thinking_token_budget",
-        ),
-    )
-
-
-def _env_advice(profile: Profile) -> tuple[Advisory, ...]:
-    return tuple(
-        Advisory(
-            code="removed_variable",
-            message=f"env.{name} does nothing in vLLM 0.24 and later",
-            hint=f"use {REMOVED_ENV[name]}",
-        )
-        for name, value in profile.env.items()
-        if name in REMOVED_ENV and value is not None
-    )
 
 
 def _dotted(version: Version | None) -> str:
