@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from orchestrator.errors import InputError
 
 if TYPE_CHECKING:
+    from orchestrator.fleet.host import Host
     from orchestrator.gating.suite import Suite
     from orchestrator.pipeline.events import Cancel, Observer
     from orchestrator.pipeline.road import Road
@@ -23,7 +25,12 @@ _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """What the command line says of the server. `suite` None: not gated, and marked so."""
+    """What the command line says of the server.
+
+    Attributes:
+        suite: None: not gated, and marked so.
+        on: A host to look at for evidence; container: the server's there, by name.
+    """
 
     url: str
     model: str | None = None
@@ -41,6 +48,9 @@ class Attached:
     budget_s: float | None = None
     events: str | None = None
     progress: str | None = None
+    on: str | None = None
+    hosts_file: str | None = None
+    container: str | None = None
 
 
 def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, quiet: bool) -> int:
@@ -60,23 +70,25 @@ def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, qu
     printer = Printer(is_json=as_json, is_quiet=quiet, stdout=out)
     roads: list[Road] = []
     store, cancel = Store(compose.results_root(results)), Cancel()
+    entries = compose.evidence_entries(attached.on, attached.hosts_file)
     with (
+        compose.open_hosts(entries) as hosts,
         cancel_on_signals(cancel, printer),
         LiveView(printer) as live,
         observed(
             live, events=attached.events, progress=attached.progress, serving=lambda where: serving_of(roads, where)
         ) as view,
     ):
-        roads.append(_road(attached, store=store, view=view, cancel=cancel))
+        roads.append(_road(attached, hosts, store=store, view=view, cancel=cancel))
         travel(roads[0])
     show_roads(printer, store, roads)
     return exit_code([roads[0].error])
 
 
-def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -> Road:
+def _road(attached: Attached, hosts: Sequence[Host], *, store: Store, view: Observer, cancel: Cancel) -> Road:
     from orchestrator.cli import compose
     from orchestrator.pipeline.campaign import Turns
-    from orchestrator.pipeline.road import Options
+    from orchestrator.pipeline.road import Box, Options
     from orchestrator.profile.digest import as_json
 
     profile = attached_profile(attached)
@@ -89,6 +101,7 @@ def _road(attached: Attached, *, store: Store, view: Observer, cancel: Cancel) -
         workloads=compose.load_workloads(attached.workloads, attached.overrides),
         options=Options(is_gated=attached.suite is not None, tools=attached.tools, budget_s=attached.budget_s),
         revision=compose.GitRevision().read(),
+        evidence=Box(host=hosts[0]) if hosts else None,
     )
     tools = compose.make_tools(Turns(together=False), backend=attached.backend)
     return compose.make_road(job, tools, store=store, observer=view, cancel=cancel, is_resumed=attached.resume)
@@ -113,6 +126,7 @@ def attached_profile(attached: Attached) -> Profile:
         model=ModelRef(repo=attached.model),
         served_name=attached.model,
         attach=url,
+        attach_container=attached.container,
         slots=attached.slots,
         serve=Serve(
             max_model_len=attached.max_model_len,

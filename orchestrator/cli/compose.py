@@ -137,6 +137,21 @@ def resolve_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntr
     return all_hosts(inventory, LazySshConfig()) or resolve_hosts(LOCAL, inventory, LazySshConfig())
 
 
+def evidence_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntry, ...]:
+    """`--on HOST` of an attached server: the one host to look at; () when none is named.
+
+    Raises:
+        InputError: Several: one address has one server behind it.
+    """
+    entries = () if names is None else resolve_entries(names, hosts_file)
+    if len(entries) > 1:
+        raise InputError(
+            f"an attached server is looked at on one host, `--on` names {len(entries)}",
+            hint="name the host that its address belongs to",
+        )
+    return entries
+
+
 def host_groups(profile: Profile, entries: Sequence[HostEntry]) -> tuple[tuple[HostEntry, ...], ...]:
     """One group for each run: a host each, or as many as the profile's engine spans.
 
@@ -240,6 +255,7 @@ def make_job(
     options: Options,
     loaded: Loaded | None = None,
     revision: str | None = None,
+    evidence: Box | None = None,
 ) -> Job:
     """Everything fixed before the first stage; secrets are resolved here, and here alone."""
     from orchestrator.engines.registry import get_engine, load_engines
@@ -262,6 +278,7 @@ def make_job(
         invocation=("gate0", *sys.argv[1:]),
         git_revision=revision,
         tool_version=__version__,
+        evidence=evidence,
     )
 
 
@@ -274,7 +291,7 @@ def make_road(
 
     found = None
     if is_resumed:
-        found = store.newest(profile_name=job.profile.name, hosts=[box.host.name for box in job.boxes])
+        found = store.newest(profile_name=job.profile.name, hosts=job.host_names)
     if found is not None and found.run.profile_digest == job.digest:
         record = resumed(found.run, job)
     else:

@@ -6,6 +6,10 @@ import click
 
 on_option = click.option("--on", metavar="HOST[,HOST]", help="names of hosts.yaml or ssh_config, user@host, or local")
 hosts_option = click.option("--hosts", "hosts_file", metavar="FILE", help="inventory; default ./hosts.yaml, then yours")
+evidence_option = click.option(
+    "--on", metavar="HOST", help="the server's host: its facts, telemetry and log as evidence; nothing is touched there"
+)
+container_option = click.option("--container", metavar="NAME", help="with --on: the server's container, by name")
 results_option = click.option("--results", metavar="DIR", help="where records are; $GATE0_RESULTS, else ./results")
 json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document on stdout")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="no progress")

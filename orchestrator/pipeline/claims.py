@@ -28,13 +28,20 @@ TAILNET = ipaddress.ip_network("100.64.0.0/10")
 """The carrier-grade range (RFC 6598) that tailnets take their addresses from."""
 
 
-def claims_of(job: Job, found: Capabilities | None, *, exposed: Collection[str] = ()) -> Claims:
+def claims_of(
+    job: Job,
+    found: Capabilities | None,
+    *,
+    exposed: Collection[str] = (),
+    compared: tuple[Mapping[str, Json], ...] | None = None,
+) -> Claims:
     """What the gates hold the server to: what is declared, and where nothing is, what the server told (`found`).
 
     Prefix caching that is not declared counts as on: it is the default of the three engines (vLLM since 0.28).
 
     Args:
         exposed: Names of the metrics that the server serves.
+        compared: What is declared beside what runs; None: nothing was read back yet.
     """
     serve, traits = job.profile.serve, job.engine.traits
     told = found.slots if found is not None else None
@@ -57,6 +64,7 @@ def claims_of(job: Job, found: Capabilities | None, *, exposed: Collection[str] 
         flush=traits.flush,
         metrics=metric_names(traits.metrics, exposed),
         refused=refused,
+        compared=compared,
     )
 
 
@@ -142,9 +150,17 @@ def serving_identity(road: Road) -> dict[str, Json]:
         "version": road.capabilities.version,
         "slots": road.run.slots,
         "max_model_len": road.capabilities.max_model_len,
+        "differing": differing(road.run.effective),
         "suite": [[i.gate.name, i.is_required, dict(i.params)] for i in road.job.suite.items],
         "vantage": road.run.vantage,
     }
+
+
+def differing(effective: Mapping[str, Json]) -> list[Json]:
+    """The declared settings that run as something else, with what runs; the others follow from the declaration."""
+    rows = effective.get("compared")
+    found = [r for r in rows if isinstance(r, Mapping)] if isinstance(rows, list | tuple) else []
+    return [[r.get("path"), r.get("running")] for r in found if r.get("agreement") not in ("same", "unconfirmed")]
 
 
 def declared_argv(road: Road) -> list[Json]:

@@ -19,7 +19,7 @@ def raise_if_dead(road: Road, doing: str) -> None:
     Raises:
         ServerDied: One has ended, with its diagnosis.
     """
-    for rank in road.ranks:
+    for rank in (rank for rank in road.ranks if rank.server is not None):
         death = find_death(rank, road.job.engine.traits.symptoms, doing)
         if death is not None:
             raise death

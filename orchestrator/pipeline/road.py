@@ -66,6 +66,7 @@ class Job:
         env: The profile's environment with secrets resolved.
         api_key: Resolved or generated; None: the server has none.
         digest: Identity of what is declared (profile digest), for labels and the run's name.
+        evidence: The host behind an attached server, to be looked at; nothing is locked, started or stopped there.
     """
 
     profile: Profile
@@ -82,6 +83,12 @@ class Job:
     invocation: tuple[str, ...] = ()
     git_revision: str | None = None
     tool_version: str = ""
+    evidence: Box | None = None
+
+    @property
+    def host_names(self) -> list[str]:
+        """All hosts that the record names."""
+        return [box.host.name for box in (*self.boxes, *((self.evidence,) if self.evidence else ()))]
 
     @property
     def where(self) -> str:

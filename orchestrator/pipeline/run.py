@@ -15,10 +15,11 @@ from functools import partial
 from orchestrator.deploy.memory import MemoryReturn, memory_return
 from orchestrator.deploy.runtime import LABEL_RUN
 from orchestrator.errors import Gate0Error, Interrupted, RefusedError, StoreError
+from orchestrator.pipeline.attached_host import close_runtimes, save_log
 from orchestrator.pipeline.claims import vantage_of
 from orchestrator.pipeline.events import StageBegan, StageEnded
 from orchestrator.pipeline.road import Job, Rank, Road
-from orchestrator.pipeline.stages import ATTACH, DEPLOY, GATES, SWEEPS, Stage, save_metrics
+from orchestrator.pipeline.stages import ATTACH, DEPLOY, GATES, SWEEPS, WATCHED, Stage, save_metrics
 from orchestrator.records.aside import log_files, set_aside
 from orchestrator.records.record import RunRecord, RunStatus, StageRecord, StageStatus
 from orchestrator.records.store import Store
@@ -46,7 +47,7 @@ def new_run(job: Job, run_id: str) -> RunRecord:
         profile=job.profile_json,
         profile_source=job.profile_source,
         lineage=profile.lineage,
-        hosts=tuple({"name": b.host.name, "address": b.host.address, "rank": i} for i, b in enumerate(job.boxes)),
+        hosts=_hosts(job),
         vantage=vantage_of(job),
         image=profile.image,
         model=profile.model.display,
@@ -56,6 +57,11 @@ def new_run(job: Job, run_id: str) -> RunRecord:
         is_ungated=not job.options.is_gated,
         workloads=tuple(w.name for w in job.workloads),
     )
+
+
+def _hosts(job: Job) -> tuple[dict[str, Json], ...]:
+    boxes = ((job.evidence,) if job.evidence else ()) if job.profile.attach is not None else job.boxes
+    return tuple({"name": b.host.name, "address": b.host.address, "rank": i} for i, b in enumerate(boxes))
 
 
 def resumed(run: RunRecord, job: Job) -> RunRecord:
@@ -75,7 +81,7 @@ def resumed(run: RunRecord, job: Job) -> RunRecord:
 
 def stages_for(job: Job) -> tuple[Stage, ...]:
     """The visible tuple: what this job's road consists of, `collect` aside."""
-    way = ATTACH if job.profile.attach is not None else DEPLOY
+    way = DEPLOY if job.profile.attach is None else ATTACH if job.evidence is None else WATCHED
     if job.options.deploy_only:
         return way
     gates = (GATES,) if job.options.is_gated else ()
@@ -150,6 +156,9 @@ def _inside_lock(road: Road, stack: ExitStack) -> Gate0Error | None:
                 rank = Rank(index=index, box=box, runtime=runtime)
                 road.ranks.append(rank)
                 ends.callback(_close_rank, road, rank, kept)
+            if road.job.evidence is not None:
+                ends.callback(_attempt, road, "saving the server's log", partial(save_log, road))
+                stack.callback(close_runtimes, road)
             for stage in stages_for(road.job):
                 _take(road, stage)
             if road.job.options.keep:

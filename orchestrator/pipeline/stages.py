@@ -16,6 +16,7 @@ from orchestrator.deploy.probe import first_token_probe
 from orchestrator.deploy.readiness import WaitProgress, wait_until_ready
 from orchestrator.deploy.runtime import LABEL_PROFILE, PullProgress, Server
 from orchestrator.errors import Gate0Error, InputError, RuntimeFailure, ServerDied, TargetError
+from orchestrator.pipeline.attached_host import look_at_host
 from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
 from orchestrator.pipeline.death import find_death
 from orchestrator.pipeline.events import StageMoved
@@ -35,6 +36,7 @@ from orchestrator.pipeline.preparing import (
     spec_of,
     translate,
 )
+from orchestrator.pipeline.reading_back import note_differences, read_back
 from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.sweeping import sweep_cells
 from orchestrator.pipeline.telemetry import Telemetry
@@ -213,6 +215,11 @@ def reach(road: Road) -> StageOutcome:
     return StageOutcome(detail=f"serves {', '.join(names)}")
 
 
+def look(road: Road) -> StageOutcome:
+    """Look at the host behind the attached server: its facts, its container. Nothing is touched there."""
+    return StageOutcome(detail=look_at_host(road))
+
+
 def _unlisted(target: Target, url: str, key: Secret | None) -> TargetError:
     """Why nothing came: a request tells a refused connection, an unknown name, a missing key and a wrong path apart."""
     hints = {
@@ -233,14 +240,15 @@ def _unlisted(target: Target, url: str, key: Secret | None) -> TargetError:
 
 
 def effective(road: Road) -> StageOutcome:
-    """Ask the server what it is: version, slots, context, and which fields it takes."""
+    """Ask the server what it is and takes, and set what it tells of its settings beside what is declared."""
     assert road.target is not None
     found = probe(road.target, road.job.engine.traits)
     known = road.tools.engines.get(found.engine)
     if road.job.engine.name == "endpoint" and known is not None:
         road.job = replace(road.job, engine=known)
         found = probe(road.target, known.traits, earlier=found)
-    claims = claims_of(road.job, found, exposed=road.target.metrics() or {})
+    read = read_back(road, found)
+    claims = claims_of(road.job, found, exposed=road.target.metrics() or {}, compared=read.rows)
     road.use_target(road.tools.open_target(base_url(road), road.run.served_name, claims, road.job.api_key))
     slots = found.slots if found.slots is not None else claims.slots
     source = "server" if found.slots is not None else "declared" if slots is not None else "unknown"
@@ -250,15 +258,15 @@ def effective(road: Road) -> StageOutcome:
         engine_version=found.version,
         slots=slots,
         slots_source=source,
+        effective=read.as_json(),
     )
     road.capabilities = found
-    declared = road.job.profile.serve.max_num_seqs
-    if found.slots is not None and declared is not None and found.slots != declared:
-        road.note(f"declared max_num_seqs {declared}, the server runs {found.slots} at once", is_warning=True)
+    note_differences(road, read)
     words = [f"{road.job.engine.name} {found.version or 'of unknown version'}"]
     words.append(f"{slots} slots ({source})" if slots is not None else "slots unknown")
     if claims.max_model_len is not None:
         words.append(f"{claims.max_model_len} tokens of context")
+    words += [f"declared and running: {read.counted}"] if read.counted else []
     return StageOutcome(detail=", ".join(words))
 
 
@@ -318,6 +326,12 @@ ATTACH = (
     Stage(name="reach", act=reach, identity=lambda road: {"url": road.job.profile.attach}),
     Stage(name="effective", act=effective, identity=lambda road: {"url": road.job.profile.attach}),
 )
+WATCHED = (
+    ATTACH[0],
+    Stage(name="look", act=look, identity=lambda road: {"hosts": road.job.host_names}),
+    ATTACH[1],
+)
+"""The road to an attached server whose host is named for evidence."""
 GATES = Stage(name="gates", act=gates, identity=_serving)
 SWEEPS = Stage(
     name="sweeps",

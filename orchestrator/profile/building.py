@@ -32,7 +32,7 @@ _AS_TYPED = ("env", "args", "command")
 _SAME = frozenset(
     {
         *("name", "engine", "title", "note", "image", "engine_version", "served_name", "port", "expose", "binary"),
-        *("attach", "slots", "nodes"),
+        *("attach", "attach_container", "slots", "nodes"),
     }
 )
 """Keys that the model takes over as they are."""
@@ -70,6 +70,7 @@ def build_profile(value: Plain, *, source: str | None = None, lineage: tuple[str
         workloads=tuple(value.get("workloads", ())),
         allow_unknown_flags=tuple(value.get("allow_unknown_flags", ())),
         refuse_added=tuple(value.get("refuse_added", ())),
+        silence=tuple(value.get("silence", ())),
         lineage=lineage,
         source=source,
     )

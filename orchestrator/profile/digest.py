@@ -18,7 +18,9 @@ from orchestrator.profile.model import (
 from orchestrator.values import Json, digest
 
 _PROVENANCE = frozenset({"lineage", "source"})
-NOT_IN_DIGEST = frozenset({"title", "note", "gates", "workloads", "ready", "engine_version"})
+NOT_IN_DIGEST = frozenset(
+    {*("title", "note", "gates", "workloads", "ready"), *("engine_version", "attach_container", "silence")}
+)
 """Keys that change what is said, asked or waited for, not what runs."""
 NOT_A_DIFFERENCE = frozenset({"name", "title", "note"})
 

@@ -178,10 +178,11 @@ class Profile:
         source: File it was read from; not part of the digest.
         command: `generic` only: the words after the image, verbatim.
         binary: `runtime: process` only: the engine's executable (a name on the PATH or a path).
-        attach: `endpoint` only: the base URL.
+        attach: `endpoint` only: the base URL. attach_container: the container that serves there, by name.
         engine_version: The engine's version where the image's tag does not tell it; chooses the flag list, runs nothing.
         slots: Stated number of parallel slots, recorded as unverified until the server tells.
         keep_defaults: Names of flags that gate0 must not add (`refuse_added` in YAML).
+        silence: Codes of advisories that are not to be said.
     """
 
     name: str
@@ -204,6 +205,7 @@ class Profile:
     command: tuple[str, ...] = ()
     binary: str | None = None
     attach: str | None = None
+    attach_container: str | None = None
     slots: int | None = None
     nodes: int = 1
     container: ContainerSettings = field(default_factory=ContainerSettings)
@@ -212,6 +214,7 @@ class Profile:
     workloads: tuple[str, ...] = ()
     allow_unknown_flags: tuple[str, ...] = ()
     refuse_added: tuple[str, ...] = ()
+    silence: tuple[str, ...] = ()
     lineage: tuple[str, ...] = ()
     source: str | None = None
 

@@ -89,8 +89,9 @@ def _what_generic_needs(given: _Given) -> Iterator[Finding]:
 
 def _what_endpoint_needs(given: _Given) -> Iterator[Finding]:
     if given.engine != "endpoint":
-        if given.has("attach"):
-            yield ("attach",), "only engine `endpoint` attaches to a server that is already there"
+        for key in ("attach", "attach_container"):
+            if given.has(key):
+                yield (key,), "only engine `endpoint` attaches to a server that is already there"
         return
     if not given.has("attach"):
         yield ("attach",), "missing: engine `endpoint` needs the URL of the server"

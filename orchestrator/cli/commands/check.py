@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import click
 
-from orchestrator.cli.options import json_option, quiet_option, results_option
+from orchestrator.cli.options import (
+    container_option,
+    evidence_option,
+    hosts_option,
+    json_option,
+    quiet_option,
+    results_option,
+)
 
 
 @click.command()
@@ -21,6 +28,9 @@ from orchestrator.cli.options import json_option, quiet_option, results_option
 )
 @click.option("--tools/--no-tools", default=None, help="the server promises tool calls")
 @click.option("--api-key", "key_name", metavar="NAME", help="environment variable that holds the API key")
+@evidence_option
+@container_option
+@hosts_option
 @results_option
 @json_option
 @quiet_option
@@ -35,6 +45,9 @@ def check(
     slots: int | None,
     tools: bool | None,
     key_name: str | None,
+    on: str | None,
+    container: str | None,
+    hosts_file: str | None,
     results: str | None,
     as_json: bool,
     quiet: bool,
@@ -52,5 +65,8 @@ def check(
         slots=slots,
         tools=tools,
         key_name=key_name,
+        on=on,
+        container=container,
+        hosts_file=hosts_file,
     )
     return gate_and_sweep(attached, results=results, as_json=as_json, quiet=quiet)

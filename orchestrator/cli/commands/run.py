@@ -134,7 +134,8 @@ def take_road(
     names = tuple(workloads) or loaded.profile.workloads
     loads = () if options.deploy_only else compose.load_workloads(names, overrides, profile=loaded.profile)
     chosen = compose.no_suite() if options.deploy_only else compose.load_suite(loaded.profile, suite)
-    entries = () if loaded.profile.attach else compose.resolve_entries(on, hosts_file)
+    is_attached = loaded.profile.attach is not None
+    entries = compose.evidence_entries(on, hosts_file) if is_attached else compose.resolve_entries(on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
     store, cancel = Store(compose.results_root(results)), Cancel()
     with (
@@ -156,6 +157,7 @@ def take_road(
                 options=options,
                 loaded=loaded,
                 revision=revision.read(),
+                evidence=Box(host=hosts[0]) if is_attached and hosts else None,
             )
             road = compose.make_road(job, tools, store=store, observer=view, cancel=cancel, is_resumed=resume)
             roads.append(road)

@@ -7,7 +7,10 @@ import click
 from orchestrator.cli.options import (
     backend_option,
     budget_option,
+    container_option,
     events_option,
+    evidence_option,
+    hosts_option,
     json_option,
     progress_option,
     quiet_option,
@@ -30,6 +33,9 @@ from orchestrator.cli.options import (
 @click.option("--gates", "suite", metavar="SUITE", help="gate it first; without, every figure says ungated")
 @click.option("--resume", is_flag=True, help="go on with the newest sweep of this server")
 @click.option("--api-key", "key_name", metavar="NAME", help="environment variable that holds the API key")
+@evidence_option
+@container_option
+@hosts_option
 @budget_option
 @backend_option
 @events_option
@@ -48,6 +54,9 @@ def sweep(
     suite: str | None,
     resume: bool,
     key_name: str | None,
+    on: str | None,
+    container: str | None,
+    hosts_file: str | None,
     budget: str | None,
     backend: str,
     events: str | None,
@@ -69,6 +78,9 @@ def sweep(
         suite=suite,
         slots=slots,
         key_name=key_name,
+        on=on,
+        container=container,
+        hosts_file=hosts_file,
         workloads=workloads,
         overrides=overrides,
         resume=resume,

@@ -1,0 +1,142 @@
+"""What a running server tells of itself, collected over HTTP and from its log, and set beside what was declared.
+
+Nothing here judges: the rows go into the record, onto the terminal, and to the gate `effective` through the claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from orchestrator.engines.effective.comparing import compare
+from orchestrator.engines.effective.model import Agreement, Compared, Effective, Reading, Told
+from orchestrator.engines.effective.reading import VOICES, read
+from orchestrator.engines.engine import EngineCommand
+from orchestrator.engines.flags.loading import ENGINES, choose
+from orchestrator.engines.flags.model import Chosen
+from orchestrator.pipeline.claims import OPEN_ENGINES
+from orchestrator.pipeline.road import Road
+from orchestrator.pipeline.start_log import LOG_LINES, mask, start_log
+from orchestrator.values import Json
+from orchestrator.wire.chat import Target
+
+if TYPE_CHECKING:
+    from orchestrator.wire.probe import Capabilities
+
+ANY_PATHS = ("/v1/models", "/version", "/props", "/server_info")
+"""Asked of a server that nobody knows."""
+INFORMATION = ("_info", "_config")
+"""How names of metrics end that keep words in their labels."""
+SHOWN_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadBack:
+    """What was read and compared. `chosen`: the list of flags it was compared by, None: there is none."""
+
+    effective: Effective
+    told: Told = field(default_factory=Told)
+    chosen: Chosen | None = None
+
+    @property
+    def rows(self) -> tuple[Mapping[str, Json], ...]:
+        """For the claims."""
+        return tuple(c.as_json() for c in self.effective.compared)
+
+    @property
+    def counted(self) -> str:
+        """`14 same, 2 changed`; empty for nothing."""
+        counts = {a: sum(c.agreement is a for c in self.effective.compared) for a in Agreement}
+        return ", ".join(f"{n} {name.value}" for name, n in counts.items() if n)
+
+    def as_json(self) -> dict[str, Json]:
+        """For the record."""
+        told, by = self.told, self.chosen
+        listed: Json = {"engine": by.catalogue.engine, "version": by.catalogue.version, "note": by.note} if by else None
+        at_hand: Json = {"log_lines": len(told.log), "documents": sorted(told.documents), "metrics": len(told.metrics)}
+        return {**self.effective.as_json(), "catalogue": listed, "told": at_hand}
+
+
+def read_back(road: Road, found: Capabilities) -> ReadBack:
+    """Ask the server, read its log where there is one, and compare."""
+    assert road.target is not None
+    job = road.job
+    engine = found.engine if job.engine.name in OPEN_ENGINES else job.engine.name
+    told = collect(road.target, engine, start_log(road))
+    chosen = choose(engine, found.version) if engine in ENGINES else None
+    readings = read(engine, told)
+    listed = chosen.catalogue if chosen else None
+    compared = compare(job.profile, _command(road), readings, told, engine=engine, catalogue=listed)
+    rows = (*(_as_known(road, row) for row in compared.compared), *_idle_gpu(road, readings))
+    return ReadBack(effective=_masked(replace(compared, compared=rows)), told=told, chosen=chosen)
+
+
+def collect(target: Target, engine: str, log: Sequence[str] = ()) -> Told:
+    """All that the server says, as far as it can be had. Paths that it does not have are absent."""
+    paths = VOICES[engine].documents if engine in VOICES else ANY_PATHS
+    documents = {path: found for path in paths if (found := target.get_json(path)) is not None}
+    metrics = target.metrics() or {}
+    labels = {name: target.metric_labels(name) for name in metrics if name.endswith(INFORMATION)}
+    return Told(log=tuple(log[:LOG_LINES]), documents=documents, labels=labels, metrics=metrics)
+
+
+def note_differences(road: Road, found: ReadBack) -> None:
+    """Say at once what does not agree, and what the engine changed."""
+    for row in found.effective.compared:
+        if row.is_failing or row.agreement is Agreement.CHANGED:
+            road.note(_said(row), is_warning=row.is_failing)
+
+
+def _said(row: Compared) -> str:
+    runs = "is not there" if row.running is None else f"the server runs {row.running}"
+    why = " ".join((row.quote or row.why or row.source or "").split())
+    shown = why if len(why) <= SHOWN_CHARS else f"{why[: SHOWN_CHARS - 1]}…"
+    return f"{row.path}: declared {row.declared}, {runs}" + (f" ({shown})" if shown else "")
+
+
+def _command(road: Road) -> EngineCommand:
+    """The words that it was started with; of an attached server none are known."""
+    head = next(iter(road.ranks), None)
+    if head is not None and head.command is not None:
+        return head.command
+    url = urlsplit(road.job.profile.attach or "")
+    profile = road.job.profile
+    return EngineCommand(argv=(), port=url.port or 0, slots=profile.slots or profile.serve.max_num_seqs)
+
+
+def _as_known(road: Road, row: Compared) -> Compared:
+    """A share of the memory that was free when somebody else's start asked is not what would be asked now."""
+    is_reused = any(rank.is_reused for rank in road.ranks)
+    if not is_reused or row.path != "serve.memory_gib" or not row.is_failing:
+        return row
+    why = "the server was started before, with a share of what was free then"
+    return replace(row, agreement=Agreement.UNCONFIRMED, why=why, is_weaker=False)
+
+
+def _idle_gpu(road: Road, readings: Sequence[Reading]) -> Iterator[Compared]:
+    """The server was given the host's GPUs, and says that no layer lies on one."""
+    rank = next(iter(road.ranks), None)
+    is_given = rank is not None and rank.spec is not None and rank.spec.gpus
+    found = next((r for r in readings if r.name == "is_on_gpu" and r.value is False), None)
+    if is_given and found is not None:
+        yield Compared(
+            path="container.gpus",
+            declared="layers on the GPU",
+            agreement=Agreement.CONTRADICTED,
+            running="all on the CPU",
+            source=found.source,
+            quote=found.quote,
+            why="the container was given the GPUs, and its engine uses none",
+            is_weaker=True,
+        )
+
+
+def _masked(found: Effective) -> Effective:
+    return replace(
+        found,
+        readings=tuple(replace(r, quote=mask(r.quote)) if r.quote else r for r in found.readings),
+        compared=tuple(replace(c, quote=mask(c.quote)) if c.quote else c for c in found.compared),
+        notices=tuple(replace(n, quote=mask(n.quote)) for n in found.notices),
+    )
