@@ -64,7 +64,7 @@ def interpolated(text: str, variables: dict[str, str]) -> str:
         assert found[3] is None, f"a stray $ in {text}"
         return "$" if found[1] else variables[found[2]]
 
-    return pattern.sub(value, text)
+    return str(pattern.sub(value, text))
 
 
 def plain(spec: ServerSpec) -> dict[str, str]:
@@ -123,7 +123,7 @@ def test_a_compose_file_says_the_server(profile: Profile) -> None:
 def sparkrun_command(recipe: dict[str, Any]) -> str:
     """sparkrun's documented rule: each `{key}` by the default of that name, again until nothing changes."""
     values = {"model": recipe["model"], **recipe.get("defaults", {})}
-    text, before = recipe["command"].strip(), None
+    text, before = str(recipe["command"]).strip(), ""
     while text != before:
         before = text
         text = re.sub(r"\{(.*?)\}", lambda m: str(values.get(m[0].strip("}{"), m[0])), text)
