@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orchestrator.profile.model import EnvValue, Profile
 from orchestrator.values import Json
@@ -49,6 +49,7 @@ class Advisory:
     """Something worth knowing before the start; never an error.
 
     Attributes:
+        severity: `warning` when it will probably not do what is meant, else `advice`.
         evidence: Where it was seen: public reports, `owner/repository#number`.
         source: How sure that is (one report, several, read in the engine's source).
         path: What in the profile it is about.
@@ -59,6 +60,7 @@ class Advisory:
     code: str
     message: str
     hint: str | None = None
+    severity: Literal["warning", "advice"] = "advice"
     evidence: tuple[str, ...] = ()
     source: str | None = None
     path: str | None = None

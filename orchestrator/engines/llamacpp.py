@@ -282,7 +282,7 @@ class LlamaCpp:
         return assemble(RECIPE, profile, place, prefix=(), wants=(METRICS, SLOTS, *jinja))
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
-        return advice(self, profile, parser=PARSER)
+        return advice(self, profile, PARSER)
 
 
 ENGINE = LlamaCpp()

@@ -243,7 +243,7 @@ class Sglang:
         return assemble(RECIPE, profile, place, prefix=_prefix(profile), wants=WANTS if measured else ())
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
-        return advice(self, profile, parser=PARSER, version=version_of(profile), repositories=REPOSITORIES)
+        return advice(self, profile, PARSER)
 
 
 def _prefix(profile: Profile) -> tuple[str, ...]:

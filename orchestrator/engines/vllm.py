@@ -261,7 +261,7 @@ class Vllm:
         )
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
-        return advice(self, profile, parser=PARSER, version=version_of(profile), repositories=REPOSITORIES)
+        return advice(self, profile, PARSER)
 
 
 def _wants(profile: Profile) -> Iterator[Want]:
