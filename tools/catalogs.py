@@ -28,6 +28,15 @@ PREFIXES = {"vllm": "VLLM_", "sglang": "SGLANG_", "llamacpp": "LLAMA_ARG_"}
 LEVELS = ("0", "1", "2", "3")
 """vLLM takes `-O3` and the bare number for its optimisation level, neither of which is in its table."""
 
+MISSED_MEMBERS = {"CUDAGraphMode": ("FULL_AND_PIECEWISE",)}
+"""Members of an enumeration that are made of others, which a list of names passes over."""
+
+REPEATABLE = {
+    "llamacpp": (
+        *("--control-vector", "--control-vector-scaled", "--dry-sequence-breaker", "--logit-bias", "--lora"),
+        *("--lora-scaled", "--override-kv", "--override-tensor", "--spec-draft-override-tensor"),
+    )
+}
 SETS_A_CONSTANT = ("DeprecatedStoreConstAction", "DeprecatedAction")
 
 
@@ -58,16 +67,17 @@ def flag_of(engine: str, told: Mapping[str, Any]) -> Flag:
         item=ValueKind(told["item"]) if "item" in told else (ValueKind.STR if kind is ValueKind.LIST else None),
         nargs=told.get("nargs") if has_value else None,
         choices=tuple(str(choice) for choice in told.get("choices", ())) if has_value else (),
-        known=tuple(str(value) for value in told.get("known_values", ())),
+        known=_known(told),
         is_any_case=bool(told.get("case_insensitive_enum") or told.get("case_insensitive")),
-        also=(*(str(word) for word in told.get("also", ())), *level[0]),
+        also=(*(str(word) for word in told.get("also", ())), *level[0], *_truths(engine, told)),
         default=default,
         default_text=text,
+        is_repeatable=bool(told.get("repeatable")) or name in REPEATABLE.get(engine, ()),
         is_nullable=engine == "vllm" and bool(told.get("nullable")),
         is_human_int=bool(told.get("human_int")) or told.get("parser") == "human_readable_int",
         bounds={key: float(limit) for key, limit in told.get("constraints", {}).items()},
         json_class=told.get("json_class"),
-        deprecated=DEPRECATED if told.get("deprecated") or told.get("deprecated_mentioned") else None,
+        deprecated=_deprecated(told),
         is_inert=told.get("action") == "DeprecatedAction",
         is_removed=bool(told.get("removed")),
         env=told.get("env"),
@@ -75,7 +85,10 @@ def flag_of(engine: str, told: Mapping[str, Any]) -> Flag:
     )
 
 
-DEPRECATED = "deprecated"
+def _deprecated(told: Mapping[str, Any]) -> str | None:
+    if told.get("deprecated"):
+        return "it will go"
+    return "its own help says so" if told.get("deprecated_mentioned") else None
 
 
 def _kind(told: Mapping[str, Any]) -> ValueKind:
@@ -84,6 +97,19 @@ def _kind(told: Mapping[str, Any]) -> ValueKind:
     if told["value"] == "bool" and "name" in told and told["name"].startswith("--") and not told.get("negatives"):
         return ValueKind.NONE
     return ValueKind(told["value"])
+
+
+def _known(told: Mapping[str, Any]) -> tuple[str, ...]:
+    missed = MISSED_MEMBERS.get(told.get("case_insensitive_enum", ""), ())
+    return tuple(dict.fromkeys((*(str(value) for value in told.get("known_values", ())), *missed)))
+
+
+def _truths(engine: str, told: Mapping[str, Any]) -> tuple[str, ...]:
+    """What llama-server takes for `on`, `off` and `auto` beside these words."""
+    choices = told.get("choices", ())
+    if engine != "llamacpp" or not {"on", "off"} <= set(choices):
+        return ()
+    return ("enabled", "true", "1", "disabled", "false", "0", *(("-1",) if "auto" in choices else ()))
 
 
 def _default(told: Mapping[str, Any]) -> tuple[Any, str | None]:

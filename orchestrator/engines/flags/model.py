@@ -38,6 +38,7 @@ class Flag:
         also: Words accepted beside the kind (`auto`, `-1`).
         default: None when there is none, or when it is computed; `default_text` then says what the engine says.
         is_nullable: The literal `None` is accepted.
+        is_repeatable: Given again it adds to what was given; of any other the last one wins.
         is_human_int: `8k` and `8K` are numbers (1000 and 1024), and so on with m, g and t.
         bounds: `gt`, `ge`, `lt`, `le`.
         json_class: Name of the class in `Catalogue.json_classes` that holds the keys of its JSON.
@@ -61,6 +62,7 @@ class Flag:
     default: Json = None
     default_text: str | None = None
     is_nullable: bool = False
+    is_repeatable: bool = False
     is_human_int: bool = False
     bounds: Mapping[str, float] = field(default_factory=dict)
     json_class: str | None = None

@@ -1,0 +1,49 @@
+"""The name that was probably meant, and the versions that know a name or a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
+
+from orchestrator.engines.flags.history import Span, load_history, when_there
+from orchestrator.engines.flags.loading import load
+from orchestrator.engines.flags.model import Catalogue
+
+ALIKE = 0.72
+SHOWN = 12
+
+
+def nearest(word: str, names: Iterable[str]) -> str | None:
+    """The most similar name, None when none is similar. Dashes, underscores and case make no difference."""
+    wanted = _folded(word)
+    best, best_ratio = None, ALIKE
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    for name in names:
+        matcher.set_seq1(_folded(name))
+        if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
+            ratio = matcher.ratio()
+            if ratio > best_ratio:
+                best, best_ratio = name, ratio
+    return best
+
+
+def listed(values: Iterable[str]) -> str:
+    """Values for a hint, the first dozen."""
+    shown = list(values)
+    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+    return ", ".join(shown[:SHOWN]) + more
+
+
+def versions_that(engine: str, holds: Callable[[Catalogue], bool]) -> str | None:
+    """In words which versions with a whole list do so (`until 0.5.18`), None when none does. Reads all of them."""
+    history = load_history(engine)
+    inside = [version for version in history.whole if holds(load(engine, version))]
+    if not inside:
+        return None
+    first = None if inside[0] == history.whole[0] else inside[0]
+    return when_there(Span(first=first, last=inside[-1]), history)
+
+
+def _folded(name: str) -> str:
+    return name.lstrip("-").lower().replace("_", "-")
