@@ -320,6 +320,10 @@ class _Run:
         word = join(value, variables, line=raw.line)
         if written.endswith("+") and (earlier := variables.values.get(name)):
             word = replace(word, text=earlier[0].text + word.text)
+        if word.is_known and is_secret(name, word.text):
+            why = f"a secret in plain text: not carried; put it into the environment or the secrets file as {name}"
+            self.note(Fate.PERSON, f"{name}={MASK}", raw.line, why)
+            word = Word(text=f"${{{name}}}", line=raw.line, missing=(name,))
         variables.values[name] = (word,)
         if exports:
             variables.exported.add(name)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from orchestrator.foreign.hiding import hidden
+from orchestrator.foreign.hiding import hidden, is_secret
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell.expanding import Word
 from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, base_name, program_at
@@ -238,7 +238,8 @@ def _in_script(
     if depth >= MAX_SHELLS:
         search.note(Fate.PERSON, "bash -c", line, "shells inside shells: not read further")
         return None
-    values = {**search.values, **{name: word.text for name, word in env.items() if word.is_known}}
+    told = {name: word.text for name, word in env.items() if word.is_known and not is_secret(name, word.text)}
+    values = {**search.values, **told}
     script = read_script(text, line=line, values=values, arguments=arguments, read_file=search.read_file)
     found = find_servers(script, values=values, read_file=search.read_file, depth=depth + 1)
     if not found:

@@ -1,0 +1,133 @@
+"""What a container runs, from its entrypoint and its command: shells unwrapped, secrets on the command line hidden."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.foreign.hiding import SECRET_FLAGS, hidden, is_secret
+from orchestrator.foreign.model import Fate, Note
+from orchestrator.foreign.shell import ReadFile, Word, unwrap
+from orchestrator.foreign.shell.programs import base_name, program_at
+from orchestrator.foreign.shell.serving import SHELLS
+
+_SHELL_TEXT = re.compile(r"-[a-zA-Z]*c")
+_KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "sglang": "SGLANG_API_KEY", "llamacpp": "LLAMA_API_KEY"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerCommand:
+    """A container's words as a launch says them (`Launch.entrypoint`, `Launch.words`), and what a shell in it sets."""
+
+    entrypoint: tuple[str, ...] | None
+    words: tuple[str, ...]
+    env: Mapping[str, Word]
+    notes: tuple[Note, ...] = ()
+
+
+def container_command(
+    entrypoint: Sequence[str] | None,
+    words: Sequence[Word],
+    *,
+    env: Mapping[str, Word],
+    where: str,
+    read_file: ReadFile | None = None,
+) -> ContainerCommand:
+    """What a container starts.
+
+    Args:
+        entrypoint: None: the image's own; () clears it.
+        env: The container's variables: a shell in it finds them set, or, where they wait for somebody, not known.
+        where: Place in the source of the whole command, for notes on its words.
+
+    Raises:
+        InputError: A quote in a shell's text is never closed.
+    """
+    line = words[0].line if words else 1
+    front = tuple(Word(text=text, line=line) for text in entrypoint or ())
+    if entrypoint is None and words and _SHELL_TEXT.fullmatch(words[0].text) and len(words) > 1:
+        front = (Word(text="bash", line=line),)  # the image's own entrypoint is a shell
+    whole = (*front, *words)
+    if whole and _is_wrapped([word.text for word in whole], has_own=entrypoint is None):
+        served = unwrap(whole, env=env, values=_known(env), read_file=read_file)
+        if served is not None:
+            kept = None if entrypoint is None and not front else ()
+            taken = tuple(note for note in served.notes if note.what != ":")
+            return _spoken(kept, served.words, served.env, taken, where)
+    return _spoken(None if entrypoint is None else tuple(entrypoint), words, env, (), where)
+
+
+def hide_keys(words: Sequence[Word], *, where: str | None = None) -> tuple[tuple[Word, ...], tuple[Note, ...]]:
+    """Words with a literal key (`--api-key sk-…`) as `${NAME}`, and a note for each."""
+    program = next((p for index in range(min(len(words), 8)) if (p := program_at([w.text for w in words], index))), "")
+    name = _KEY_VARIABLES.get(program or "", "API_KEY")
+    out: list[Word] = []
+    notes: list[Note] = []
+    before = ""
+    for word in words:
+        flag, equals, value = word.text.partition("=")
+        if flag in SECRET_FLAGS and equals and _is_literal(value):
+            out.append(replace(word, text=f"{flag}=${{{name}}}", missing=(name,)))
+            notes.append(_key_note(flag, name, where or f"line {word.line}"))
+        elif before in SECRET_FLAGS and _is_literal(word.text) and not word.text.startswith("-"):
+            out.append(replace(word, text=f"${{{name}}}", missing=(name,)))
+            notes.append(_key_note(before, name, where or f"line {word.line}"))
+        else:
+            out.append(word)
+        before = word.text
+    return tuple(out), tuple(notes)
+
+
+def waiting(words: Sequence[Word], *, where: str | None = None) -> tuple[Note, ...]:
+    """A note for each word that waits for a variable or a shell."""
+    notes: list[Note] = []
+    before = ""
+    for word in words:
+        if not word.is_known and not before.startswith(("--api-key", "--hf-token")):
+            unknown = ", ".join(dict.fromkeys((*word.missing, *word.code)))
+            what = f"{before} {word.text}" if before.startswith("-") and not word.text.startswith("-") else word.text
+            why = f"waits for {hidden(unknown)}: write the value"
+            notes.append(Note(fate=Fate.PERSON, what=hidden(what), where=where or f"line {word.line}", why=why))
+        before = word.text
+    return tuple(notes)
+
+
+def _spoken(
+    entrypoint: tuple[str, ...] | None,
+    words: Sequence[Word],
+    env: Mapping[str, Word],
+    notes: Sequence[Note],
+    where: str,
+) -> ContainerCommand:
+    safe, key_notes = hide_keys(words)
+    return ContainerCommand(
+        entrypoint=entrypoint,
+        words=tuple(word.text for word in safe),
+        env=env,
+        notes=(*notes, *key_notes, *waiting(safe)),
+    )
+
+
+def _is_wrapped(texts: Sequence[str], *, has_own: bool) -> bool:
+    """A shell's text, or words before the program that are not the image's entrypoint."""
+    if base_name(texts[0]) in SHELLS:
+        return any(_SHELL_TEXT.fullmatch(text) for text in texts[1:4])
+    if not has_own or program_at(texts) is not None:
+        return False
+    if any(base_name(text) in SHELLS for text in texts[:6]):
+        return True
+    return texts[0] in {"env", "exec", "nohup", "numactl"} or re.match(r"[A-Za-z_]\w*=", texts[0]) is not None
+
+
+def _known(env: Mapping[str, Word]) -> Mapping[str, str]:
+    return {name: word.text for name, word in env.items() if word.is_known and not is_secret(name, word.text)}
+
+
+def _is_literal(value: str) -> bool:
+    return bool(value) and not value.startswith("$")
+
+
+def _key_note(flag: str, name: str, where: str) -> Note:
+    why = f"a secret in plain text: not carried; put it into the environment or the secrets file as {name}"
+    return Note(fate=Fate.PERSON, what=f"{flag} ***", where=where, why=why)
