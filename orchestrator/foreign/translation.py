@@ -1,0 +1,336 @@
+"""A launch as a profile's document, and what became of every word of it.
+
+The order of the steps: who serves, which model, where it listens, on how many hosts, what is portable, what gate0 adds
+by itself, then the engine's own flags, and word for word what is left. A step takes the items that it has an answer
+for; what remains at the end was answered by nobody, and there is no such step that drops an item without a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from orchestrator.engines import llamacpp, sglang, vllm
+from orchestrator.engines.assembly import Recipe
+from orchestrator.engines.engine import Engine, Placement
+from orchestrator.engines.flags.loading import choose, choose_for
+from orchestrator.engines.flags.model import Catalogue
+from orchestrator.foreign.containers import container, variables
+from orchestrator.foreign.hiding import hidden
+from orchestrator.foreign.inverse import Document, Inverse
+from orchestrator.foreign.items import MODEL, STRAY, Item, read_items, take_equal
+from orchestrator.foreign.keyed import keyed
+from orchestrator.foreign.loss import in_order
+from orchestrator.foreign.model import Draft, Fate, Launch, Note
+from orchestrator.foreign.naming import profile_name, profile_title
+from orchestrator.foreign.programs import Program, find_program
+from orchestrator.foreign.serving import entrypoint_of, model_of, model_text
+from orchestrator.foreign.spanning import Span, span_of
+from orchestrator.foreign.verbatim import verbatim
+from orchestrator.profile.building import build_profile
+from orchestrator.values import Json
+
+ENGINES: Mapping[str, tuple[Engine, Recipe]] = {
+    "vllm": (vllm.ENGINE, vllm.RECIPE),
+    "sglang": (sglang.ENGINE, sglang.RECIPE),
+    "llamacpp": (llamacpp.ENGINE, llamacpp.RECIPE),
+}
+ORDER = (
+    *("name", "title", "note", "engine", "engine_version", "task", "runtime", "image", "pull", "binary", "model"),
+    *("served_name", "port", "expose", "serve", "flags", "args", "env", "command", "nodes", "container", "ready"),
+    *("gates", "workloads", "allow_unknown_flags", "refuse_added"),
+)
+OFFICIAL = frozenset({"vllm-openai", "sglang", "llama.cpp"})
+"""Last part of the engines' own images."""
+
+
+def translate(launch: Launch) -> Draft:
+    """The profile that a launch comes to.
+
+    Raises:
+        InputError: Nothing can be made of it; the message says what it is and what is supported.
+    """
+    program = find_program(launch)
+    if program.engine == "generic":
+        return verbatim(launch, program)
+    return _Translation(launch, program).draft()
+
+
+class _Translation:
+    """One launch on its way to a document."""
+
+    def __init__(self, launch: Launch, program: Program) -> None:
+        self.launch = launch
+        self.program = program
+        self.engine, self.recipe = ENGINES[program.engine]
+        self.entrypoint, self.base, self.notes = entrypoint_of(launch, program)
+        self.base |= {"name": "imported", "engine": program.engine}
+        self.catalogue = self._catalogue()
+        places = launch.places[program.at :] if program.at >= 0 else ("",) * -program.at + launch.places
+        self.items = list(read_items(program.engine, self.catalogue, program.rest, places))
+        self.said: dict[int, Note] = {}
+        self.left: list[Item] = list(self.items)
+        self.document: Document = dict(self.base)
+        self.extra: list[Note] = []
+        self.where_serve: dict[str, tuple[Item, ...]] = {}
+
+    def draft(self) -> Draft:
+        self._shell_words()
+        self._model()
+        self._key()
+        self._once_only()
+        span = self._span()
+        self._settings()
+        self._spread(span)
+        self._added()
+        self._flags()
+        self._agree()
+        return self._done(span)
+
+    def _catalogue(self) -> Catalogue:
+        chosen = choose_for(build_profile(self.base))
+        return chosen.catalogue if chosen is not None else choose(self.engine.name, None).catalogue
+
+    def take(self, items: Sequence[Item], fate: Fate, why: str) -> None:
+        for item in items:
+            self.said[id(item)] = Note(fate=fate, what=_shown(item), where=_place(item), why=why)
+        self.left = [item for item in self.left if id(item) not in self.said]
+
+    def _shell_words(self) -> None:
+        """Words that wait for a shell: they stay, and somebody must fill them in."""
+        for item in self.left:
+            if any("${" in word or "$(" in word or "`" in word for word in item.words) and item.name != MODEL:
+                why = "a shell's variable or code: gate0 passes it as it stands, write its value"
+                self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
+
+    def _model(self) -> None:
+        found = model_of(self.launch, self.left, self._matched, self._refuses_model)
+        if found.model is not None:
+            self.document["model"] = found.model
+        self.take(found.items, found.fate, found.why)
+        self.extra += found.notes
+
+    def _matched(self, addition: Mapping[str, Json], path: str) -> tuple[Item, ...]:
+        return self._inverse().matched({**self.base, **addition}, path, self.left)
+
+    def _refuses_model(self, model: Json) -> bool:
+        problems = self.engine.problems(build_profile({**self.base, "model": model}))
+        return any(path.startswith("model") for path, _ in problems)
+
+    def _inverse(self) -> Inverse:
+        return Inverse(engine=self.engine, catalogue=self.catalogue, base=self.base)
+
+    def _key(self) -> None:
+        """A key on the command line is seen by all: it becomes a reference, and is not shown."""
+        for item in [i for i in self.left if i.name == "--api-key"]:
+            name = _variable(item.values) or self.recipe.api_key_env or "API_KEY"
+            if self.recipe.api_key_env is None:
+                why = f"{self.engine.name} takes its key on the command line only: left out, use `expose: loopback`"
+                self.take([item], Fate.PERSON, why)
+                continue
+            self._serve("api_key", {"secret": name})
+            why = f"serve.api_key: {{secret: {name}}}: export {name}, or put it into gate0's secrets file"
+            self.take([item], Fate.TRANSLATED if _variable(item.values) else Fate.PERSON, why)
+
+    def _once_only(self) -> None:
+        """Where the server listens and under which name."""
+        self._single("--port", "port", lambda text: int(text) if text.isdecimal() and 0 < int(text) < 65536 else None)
+        for name in ("--served-model-name", "--alias"):
+            self._single(
+                name, "served_name", lambda text: text if text and not any(c.isspace() for c in text) else None
+            )
+
+    def _single(self, flag: str, key: str, read: Callable[[str], Json]) -> None:
+        given = [item for item in self.left if item.name == flag]
+        if len(given) != 1 or len(given[0].values) != 1 or (value := read(given[0].values[0])) is None:
+            return
+        probe = {"model": "zqx/zqx", key: value}
+        if found := self._matched(probe, key):
+            self.document[key] = value
+            self.take(found, Fate.KEPT, key)
+
+    def _span(self) -> Span:
+        span = span_of(self.launch, self.engine.name, self.left)
+        if span.nodes == 2:
+            self.document["nodes"] = 2
+        return span
+
+    def _spread(self, span: Span) -> None:
+        """Rendezvous flags and the executor behind them: gate0's two ranks bring their own."""
+        if span.nodes != 2:
+            return
+        self.take(span.rendezvous, Fate.DROPPED, "`nodes: 2`: gate0 starts both ranks and introduces them itself")
+        for item in [i for i in self.left if i.name == "--distributed-executor-backend" and i.values == ("ray",)]:
+            self._flag("distributed-executor-backend", "mp")
+            why = "flags.distributed-executor-backend: mp: vLLM refuses Ray for ranks started without it"
+            self.take([item], Fate.TRANSLATED, why)
+
+    def _settings(self) -> None:
+        once = [item for item in self.left if self._count(item) == 1]
+        for key, value, found in self._inverse().settings(once):
+            self._serve(key, value)
+            self.where_serve[key] = found
+            self.take(found, Fate.TRANSLATED, f"serve.{key}")
+
+    def _count(self, item: Item) -> int:
+        return sum(other.name == item.name for other in self.items)
+
+    def _serve(self, key: str, value: Json) -> None:
+        known = self.document.get("serve")
+        self.document["serve"] = {**(known if isinstance(known, Mapping) else {}), key: value}
+
+    def _flag(self, key: str, value: Json) -> None:
+        known = self.document.get("flags")
+        self.document["flags"] = {**(known if isinstance(known, Mapping) else {}), key: value}
+
+    def _added(self) -> None:
+        """What gate0 puts on the command line anyway."""
+        hosts = [item for item in self.left if item.name == "--host"]
+        for expose in ("network", "loopback"):
+            document = {**self.document, **({"expose": expose} if expose != "network" else {})}
+            for words, reason in self._own_words(document):
+                wanted = read_items(self.engine.name, self.catalogue, words)
+                found = take_equal(wanted, self.left)
+                if not found or any(self._count(item) > 1 for item in found):
+                    continue
+                is_host = any(item in hosts for item in found)
+                if expose == "loopback":
+                    if is_host:
+                        self.document["expose"] = expose
+                        self.take(found, Fate.TRANSLATED, "expose: loopback")
+                    continue
+                self.take(found, Fate.DROPPED, f"gate0 adds it: {reason}")
+
+    def _own_words(self, document: Document) -> tuple[tuple[tuple[str, ...], str], ...]:
+        profile = build_profile({"model": "zqx/zqx", **document})
+        if self.engine.problems(profile):
+            return ()
+        added = self.engine.command(profile, Placement(nodes=profile.nodes)).added
+        return tuple((item.words, item.reason) for item in added)
+
+    def _flags(self) -> None:
+        """The engine's own flags by name; what cannot be named goes to the end, word for word."""
+        for item in list(self.left):
+            if self._count(item) > 1:
+                self._repeated(item)
+                continue
+            entry = keyed(item, self.recipe.parser, self.catalogue, self.engine.name)
+            if entry is None:
+                self._last(item)
+                continue
+            self._flag(*entry)
+            self.take([item], *self._fate_of(item, f"flags.{entry[0]}"))
+
+    def _repeated(self, item: Item) -> None:
+        same = [other for other in self.items if other.name == item.name and other is not item]
+        if item.name != STRAY and any(id(o) not in self.said and o.meaning == item.meaning for o in same):
+            self.take([item], Fate.DROPPED, "written twice with the same value")
+            if all(id(other) in self.said for other in same if other.meaning != item.meaning):
+                self.items.remove(item)
+            return
+        self._last(item)
+
+    def _last(self, item: Item) -> None:
+        known = self.document.get("args")
+        self.document["args"] = [*(known if isinstance(known, Sequence) else ()), *item.words]
+        if item.name == STRAY:
+            self.take([item], Fate.PERSON, f"args: belongs to no flag, {self.engine.name} may refuse it")
+            return
+        self.take([item], *self._fate_of(item, "args, word for word"))
+
+    def _fate_of(self, item: Item, place: str) -> tuple[Fate, str]:
+        if item.is_known or item.name == STRAY:
+            return Fate.KEPT, place
+        version = f"{self.engine.name} {self.catalogue.version}"
+        if not self._is_patched():
+            return Fate.PERSON, f"{place}: {version} has no such flag, and the image is the engine's own"
+        self._allow(item.name.lstrip("-"))
+        return Fate.PERSON, f"{place}: {version} has no such flag; allowed, as a patched image may know it"
+
+    def _is_patched(self) -> bool:
+        name = str(self.base.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
+        return self.launch.is_patched or name not in OFFICIAL
+
+    def _allow(self, name: str) -> None:
+        known = self.document.get("allow_unknown_flags")
+        names = list(known) if isinstance(known, Sequence) else []
+        self.document["allow_unknown_flags"] = [*names, *([] if name in names else [name])]
+
+    def _agree(self) -> None:
+        """Take back what the engine says is told twice: then its own flags alone say it."""
+        for _ in range(len(self.where_serve)):
+            problems = self.engine.problems(build_profile({"model": "zqx/zqx", **self.document}))
+            wrong = [key for key in self.where_serve if any(f"serve.{key}" in f"{p} {m}" for p, m in problems)]
+            if not wrong:
+                return
+            self._take_back(wrong[0])
+
+    def _take_back(self, key: str) -> None:
+        serve = self.document["serve"]
+        self.document["serve"] = {k: v for k, v in serve.items() if k != key} if isinstance(serve, Mapping) else {}
+        items = self.where_serve.pop(key)
+        for item in items:
+            self.said.pop(id(item), None)
+            self.left.append(item)
+        self._flags()
+
+    def _done(self, span: Span) -> Draft:
+        self.extra += self._unserved_problems()
+        model = self.document.get("model")
+        name = profile_name(self.launch, model_text(model))
+        settings = container(self.launch, self.entrypoint)
+        env = variables(self.launch)
+        self._key_from_env(env.document)
+        title = profile_title(self.launch, name)
+        self.document |= {
+            "name": name,
+            **({"title": title} if title else {}),
+            **({"note": self.launch.note} if self.launch.note else {}),
+            **({"env": env.document} if env.document else {}),
+            **({"container": settings.document} if settings.document and "image" in self.document else {}),
+        }
+        words = tuple(self.said[id(item)] for item in self.items if id(item) in self.said)
+        return Draft(
+            document={key: self.document[key] for key in ORDER if key in self.document and self.document[key] != {}},
+            notes=in_order(
+                (*self.notes, *words, *self.extra, *span.notes, *settings.notes, *env.notes, *self.launch.notes)
+            ),
+        )
+
+    def _key_from_env(self, env: Document) -> None:
+        """The engine's own variable for its key is `serve.api_key`, so that gate0 sends it too."""
+        variable = self.recipe.api_key_env
+        serve = self.document.get("serve")
+        if variable is None or variable not in env or (isinstance(serve, Mapping) and "api_key" in serve):
+            return
+        value = env.pop(variable)
+        if isinstance(value, Mapping):
+            self._serve("api_key", value)
+            self.extra.append(
+                Note(
+                    fate=Fate.TRANSLATED,
+                    what=f"env.{variable}",
+                    where="env",
+                    why="serve.api_key, so that gate0 sends it",
+                )
+            )
+
+    def _unserved_problems(self) -> list[Note]:
+        problems = self.engine.problems(build_profile(self.document))
+        return [Note(fate=Fate.PERSON, what=path, where="the profile", why=message) for path, message in problems]
+
+
+def _shown(item: Item) -> str:
+    text = hidden(item.shown)
+    return text if len(text) <= 160 else f"{text[:159]}…"
+
+
+def _place(item: Item) -> str:
+    return item.place or "the command"
+
+
+def _variable(values: Sequence[str]) -> str | None:
+    """The variable's name when a value is nothing but one: `$KEY`, `${KEY}`."""
+    if len(values) != 1 or not values[0].startswith("$"):
+        return None
+    name = values[0].removeprefix("$").removeprefix("{").removesuffix("}")
+    return name if name.isidentifier() else None
