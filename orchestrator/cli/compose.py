@@ -220,6 +220,7 @@ def make_tools(turns: Turns, *, backend: str = "own") -> Tools:
 
     import orchestrator.deploy.docker  # noqa: F401 - now, while the connection is being made
     from orchestrator.deploy.open import open_runtime
+    from orchestrator.deploy.own_flags import own_flags
     from orchestrator.engines.registry import load_engines
     from orchestrator.fleet.facts import read_facts
     from orchestrator.fleet.lock import hold
@@ -237,6 +238,7 @@ def make_tools(turns: Turns, *, backend: str = "own") -> Tools:
         lock=lambda host, run_id, why, force, notice: hold(host, run_id, why, force=force, on_notice=notice),
         cell_runner=lambda: open_cell_runner(backend),
         calibration=known_calibration,
+        own_flags=lambda runtime, subject, is_cancelled: own_flags(runtime, subject, is_cancelled=is_cancelled),
         sweep_turn=turns,
         engines=load_engines(),
         clock=time.monotonic,
@@ -279,6 +281,7 @@ def make_job(
         git_revision=revision,
         tool_version=__version__,
         evidence=evidence,
+        loaded=loaded,
     )
 
 

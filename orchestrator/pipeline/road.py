@@ -13,14 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from orchestrator.deploy.runtime import Runtime, Server, ServerSpec
+from orchestrator.deploy.own_flags import Subject
+from orchestrator.deploy.runtime import IsCancelled, Runtime, Server, ServerSpec
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
+from orchestrator.engines.flags.model import Catalogue
 from orchestrator.errors import Gate0Error, StoreError
 from orchestrator.fleet.facts import HostFacts
 from orchestrator.fleet.host import Host
 from orchestrator.gating.suite import Suite
 from orchestrator.pipeline.events import Cancel, Notice, Observer
 from orchestrator.pipeline.samples import Samples
+from orchestrator.profile.loading import Loaded
 from orchestrator.profile.model import Profile
 from orchestrator.records.record import GateRecord, RunRecord, StageRecord
 from orchestrator.records.store import RunWriter
@@ -66,6 +69,7 @@ class Job:
         env: The profile's environment with secrets resolved.
         api_key: Resolved or generated; None: the server has none.
         digest: Identity of what is declared (profile digest), for labels and the run's name.
+        loaded: Where each part of the profile was written; None: not known.
         evidence: The host behind an attached server, to be looked at; nothing is locked, started or stopped there.
     """
 
@@ -84,6 +88,7 @@ class Job:
     git_revision: str | None = None
     tool_version: str = ""
     evidence: Box | None = None
+    loaded: Loaded | None = None
 
     @property
     def host_names(self) -> list[str]:
@@ -104,7 +109,10 @@ RunCell = Callable[[LoadTarget, Cell, int, Callable[[CellProgress], None], Calla
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The edge: made by the composition root, or by a test. `calibration`: what is known of this machine's clock."""
+    """The edge: made by the composition root, or by a test.
+
+    `calibration`: what is known of this machine's clock. `own_flags` reads an image's own flag list, None: nobody does.
+    """
 
     open_runtime: Callable[[Profile, Host], Runtime]
     open_target: Callable[[str, str, Claims, Secret | None], Target]
@@ -120,6 +128,7 @@ class Tools:
     clock: Clock
     sleep: Sleep
     calibration: Callable[[], Mapping[str, Json] | None] = lambda: None
+    own_flags: Callable[[Runtime, Subject, IsCancelled], Catalogue] | None = None
 
 
 @dataclass(slots=True, kw_only=True)

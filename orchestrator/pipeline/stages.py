@@ -21,6 +21,7 @@ from orchestrator.pipeline.claims import base_url, claims_of, load_target, servi
 from orchestrator.pipeline.death import find_death
 from orchestrator.pipeline.events import StageMoved
 from orchestrator.pipeline.gating import gate_server, needs_regate, regate_after_sweep
+from orchestrator.pipeline.own_list import check_own_list
 from orchestrator.pipeline.preparing import (
     command_of,
     complete_facts,
@@ -95,7 +96,7 @@ def preflight(road: Road) -> StageOutcome:
 
 
 def pull(road: Road) -> StageOutcome:
-    """Have the image on every host."""
+    """Have the image on every host, and its own flag list checked before anything is started from it."""
     profile = road.job.profile
 
     def one(rank: Rank, road: Road) -> None:
@@ -123,6 +124,7 @@ def pull(road: Road) -> StageOutcome:
     road.image_digest = digests[0]
     road.save(image=profile.image, image_digest=road.image_digest)
     here = all(had.values())
+    check_own_list(road, is_new=not here)
     return StageOutcome(
         detail=f"{'already there' if here else 'pulled'}, {road.image_digest[:19]}",
         output={"image_digest": road.image_digest},

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from orchestrator.deploy.own_flags import Subject
+from orchestrator.deploy.runtime import IsCancelled, Runtime
+from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.registry import load_engines
 from orchestrator.errors import LockHeld
 from orchestrator.fleet.facts import HostFacts
@@ -75,6 +78,7 @@ class World:
     ttft_s: Callable[[Cell], float] = lambda _: 0.1
     failed: Callable[[Cell], float] = lambda _: 0.0
     calibration: Mapping[str, Json] | None = None
+    own_flags: Callable[[Runtime, Subject, IsCancelled], Catalogue] | None = None
     events: list[Event] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
     available_bytes: int = 100 * GIB
@@ -106,7 +110,10 @@ class World:
 
     def go(self, earlier: RunRecord | None = None) -> Road:
         """Travel once; the road tells how it ended."""
-        road = self.road(earlier)
+        return self.go_on(self.road(earlier))
+
+    def go_on(self, road: Road) -> Road:
+        """Travel this road."""
         travel(road)
         return road
 
@@ -142,6 +149,7 @@ class World:
             clock=lambda: self.time_s,
             sleep=self._sleep,
             calibration=lambda: self.calibration,
+            own_flags=self.own_flags,
         )
 
     def _target(self, url: str, model: str, claims: Claims, key: object) -> Target:

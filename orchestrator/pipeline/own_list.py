@@ -1,0 +1,84 @@
+"""Between pull and start: the words that will be started, held against the flag list of the image itself.
+
+The shipped lists know the engines' releases; a patched image has flags that they lack, and lacks some that they have.
+What cannot be read is a note and the shipped list stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.deploy.own_flags import Subject
+from orchestrator.engines.flags.checking import check_profile
+from orchestrator.engines.flags.live import ENGINES
+from orchestrator.engines.flags.loading import choose_for
+from orchestrator.engines.flags.model import Catalogue, Chosen, Finding, Severity
+from orchestrator.engines.remarks import worded
+from orchestrator.errors import BoxError, InvalidFile, Problem
+from orchestrator.pipeline.events import StageMoved
+from orchestrator.pipeline.preparing import command_of, spec_of
+from orchestrator.pipeline.road import Job, Rank, Road
+from orchestrator.profile.loading import problems_at
+
+
+def check_own_list(road: Road, *, is_new: bool) -> None:
+    """Read the image's list, or find it kept, and check every rank's words and the environment.
+
+    Args:
+        is_new: The image was just pulled. A server that is up already on the old one needs no check.
+
+    Raises:
+        InvalidFile: The engine would refuse the words; by file and line.
+        Interrupted: On request.
+    """
+    ranks = [rank for rank in road.ranks if is_new or rank.command is not rank.declared]
+    if not ranks or road.job.engine.name not in ENGINES or road.tools.own_flags is None:
+        return
+    catalogue = _own_list(road)
+    if catalogue is None:
+        return
+    found = _findings(road.job, ranks, Chosen(catalogue=catalogue, wanted=catalogue.version))
+    errors = [one for one in found if one.severity is Severity.ERROR]
+    if errors:
+        raise _refusal(road.job, errors)
+    shipped = choose_for(road.job.profile)
+    known = {(one.code, one.path) for one in _findings(road.job, ranks, shipped)} if found and shipped else set()
+    for one in found:
+        if (one.code, one.path) not in known and one.code not in road.job.profile.silence:
+            road.note(f"{one.code}: {worded(one)}", is_warning=one.severity is Severity.WARNING)
+
+
+def _own_list(road: Road) -> Catalogue | None:
+    assert road.tools.own_flags is not None
+    assert road.image_digest is not None
+    spec = spec_of(road.head)
+    subject = Subject(
+        engine=road.job.engine.name,
+        image=spec.image,
+        digest=road.image_digest,
+        kind=road.job.profile.runtime,
+        entrypoint=spec.entrypoint,
+        owner=road.run.id,
+    )
+    text = road.said_of(road.head, f"reading the flag list of {spec.image}")
+    road.observer.on(StageMoved(where=road.where, stage="pull", text=text))
+    try:
+        return road.tools.own_flags(road.head.runtime, subject, road.cancel.is_set)
+    except BoxError as exc:
+        road.note(f"{exc.message}; the shipped list alone was checked")
+        return None
+
+
+def _findings(job: Job, ranks: Sequence[Rank], chosen: Chosen) -> tuple[Finding, ...]:
+    """Of all ranks, each once."""
+    told = (one for rank in ranks for one in check_profile(job.profile, command_of(rank), chosen))
+    return tuple(dict.fromkeys(told))
+
+
+def _refusal(job: Job, errors: Sequence[Finding]) -> InvalidFile:
+    said = [(one.path, worded(one)) for one in errors]
+    if job.loaded is not None:
+        return problems_at(job.loaded, said)
+    file = job.profile.source or job.profile.name
+    return InvalidFile([Problem(file=str(Path(file)), line=None, path=path, message=text) for path, text in said])
