@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from orchestrator.gating.evidence import exchange
 from orchestrator.gating.gate import Status, Verdict
 from orchestrator.gating.params import number, whole
-from orchestrator.gating.prompts import Nonce, fresh_nonce, station_log
+from orchestrator.gating.prompts import Nonce, fresh_nonce
 from orchestrator.gating.sizing import user
 from orchestrator.gating.verdicts import not_answered, skip
 from orchestrator.values import Json
@@ -21,6 +21,8 @@ from orchestrator.wire.chat import Claims, Target
 
 Row = Mapping[str, Json]
 
+BEHAVIOUR = "behaviour."
+"""How the paths of what was looked at begin; the others are places in a profile."""
 FAILING = ("ignored", "contradicted")
 WORDS = {
     "same": "same",
@@ -32,11 +34,17 @@ WORDS = {
 DRAFTING = ("spec_drafts", "spec_draft_tok", "spec_accepted_tok", "spec_acceptance_length")
 LATE_COUNTERS = ("sglang",)
 """Engines whose counters move at intervals, and not at all while they are idle."""
+IGNORES_END = ("vllm", "sglang", "llamacpp")
+"""Engines that take `ignore_eos`."""
 NAMED_ROWS = 2
 """Failing settings that the summary names; the rest is counted."""
 SHOWN_CHARS = 60
-COPIED_WORDS = 90
-"""Of the text to copy: about 130 tokens, so that most of the answer repeats the prompt."""
+LINES = (
+    "The lamp in the north room of the station is green, and the door behind it is closed.",
+    "One, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, and again:",
+)
+"""What is repeated: longer than the longest piece that a look-up in the text wants to find again (12 tokens)."""
+COPIED_LINES = 12
 SILENT_TOK = 16
 """Answer where only the cache is looked at."""
 HINT = (
@@ -77,6 +85,8 @@ def _changed(rows: Sequence[Row]) -> list[Row]:
 
 def _mismatch(row: Row) -> str:
     """`serve.max_num_seqs: declared 32, runs 8 (/props total_slots)`, with the log line where there is one."""
+    if str(row.get("path")).startswith(BEHAVIOUR):
+        return f"{row.get('path')}: {row.get('why')}"
     said = row.get("quote") or row.get("why") or row.get("source")
     runs = "not there" if row.get("running") is None else f"runs {_value(row, 'running')}"
     return f"{row.get('path')}: declared {_value(row, 'declared')}, {runs}" + (
@@ -124,7 +134,7 @@ def speculation(seen: Counted, *, engine: str) -> Row:
     told = {k: v for k, v in running.items() if v is not None}
     agreement, why = _drafting(seen, engine=engine)
     return _row(
-        "behaviour.speculation", "drafts are accepted", agreement, ", ".join(f"{k} {v}" for k, v in told.items()), why
+        f"{BEHAVIOUR}speculation", "drafts are accepted", agreement, ", ".join(f"{k} {v}" for k, v in told.items()), why
     )
 
 
@@ -153,10 +163,10 @@ def caching(seen: Counted, *, engine: str) -> Row | None:
         return None
     if seen.queries_tok:
         return _row(
-            "behaviour.prefix_caching", "the cache is asked", "same", f"{seen.queries_tok} tokens looked up", None
+            f"{BEHAVIOUR}prefix_caching", "the cache is asked", "same", f"{seen.queries_tok} tokens looked up", None
         )
     why = "prefix caching is promised, and the server's counter of look-ups does not move"
-    return _row("behaviour.prefix_caching", "the cache is asked", "contradicted", "0 tokens looked up", why)
+    return _row(f"{BEHAVIOUR}prefix_caching", "the cache is asked", "contradicted", "0 tokens looked up", why)
 
 
 def _row(path: str, declared: str, agreement: str, running: str, why: str | None) -> Row:
@@ -225,14 +235,18 @@ def _counts_queries(target: Target) -> bool:
 
 
 def _copy_body(claims: Claims, nonce: str, tokens: int, *, seed: int) -> dict[str, Json]:
-    """A text to be copied, cut to what a short context has room for."""
-    words = COPIED_WORDS
+    """A text that goes on as it began, in what a short context has room for: even a tiny model repeats it."""
+    lines = COPIED_LINES
     if claims.max_model_len is not None:
         tokens = max(SILENT_TOK, min(tokens, claims.max_model_len // 3))
-        words = max(12, min(words, claims.max_model_len // 8))
-    text = station_log(words, nonce=nonce, seed=seed)
-    ask = f"Copy this text word for word, then copy it again, and say nothing else:\n\n{text}\n\n{text}"
-    return {"messages": user(ask), "max_tokens": tokens}
+        lines = max(3, min(lines, claims.max_model_len // 60))
+    line = LINES[seed % len(LINES)]
+    text = "\n".join([line] * lines)
+    body: dict[str, Json] = {"max_tokens": tokens}
+    if claims.engine in IGNORES_END:
+        body["ignore_eos"] = True  # an answer that is over after a line drafts nothing
+    ask = f"{nonce}\nWrite this line again and again, exactly as it stands, and nothing else:\n\n{text}"
+    return {"messages": user(ask), **body}
 
 
 def _read(target: Target) -> Mapping[str, float]:

@@ -28,6 +28,8 @@ TONES: Mapping[str, str] = {
     "same": "good",
 }
 FAILING = ("contradicted", "ignored")
+MOST_CHARS = 160
+"""Of a value that was told beside the comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ def told_lines(run: RunRecord) -> tuple[tuple[str, str, str], ...]:
     compared = {(str(r.get("source")), _words(r.get("running"))) for r in _mappings(run.effective.get("compared"))}
     readings = _mappings(run.effective.get("readings"))
     found = [(str(r.get("name")), _words(r.get("value")), str(r.get("source") or "")) for r in readings]
-    return tuple(line for line in found if (line[2], line[1]) not in compared)
+    return tuple((n, _short(value), where) for n, value, where in found if (where, value) not in compared)
 
 
 def counted_words(lines: Sequence[EffectiveLine]) -> str:
@@ -128,6 +130,11 @@ def _words(value: Json) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(_words(v) for v in value) or "[]"
     return " ".join(str(value).split())
+
+
+def _short(text: str) -> str:
+    """A whole chat template is in the record; a table has its beginning."""
+    return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 1]}…"
 
 
 def _mappings(value: Json) -> list[Mapping[str, Json]]:

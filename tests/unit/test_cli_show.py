@@ -79,6 +79,14 @@ def test_what_no_setting_was_compared_with_is_also_told() -> None:
     assert told_lines(record()) == (("attention_backend", "FLASH_ATTN", "log"),)
 
 
+def test_of_a_long_text_that_was_told_the_beginning_is_shown() -> None:
+    long = {"name": "chat_template", "value": "x" * 500, "source": "/props"}
+
+    ((_, value, _),) = told_lines(run("a", effective={"readings": (long,)}))
+
+    assert value == "x" * 159 + "…"
+
+
 @pytest.mark.parametrize("name", ["last", "latest", "20261130T061756Z", "p@spark01"])
 def test_a_run_is_named_as_for_the_other_verbs(name: str, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     writer = Store(results).new_run("x")
