@@ -51,7 +51,7 @@ def _without_unset(plain: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _found(text: str) -> Iterator[Mapping[str, Json]]:
-    for line in text.splitlines():
+    for line in text.split("\n"):
         sign, mark, rest = line.partition(MARK)
         if not mark or sign.strip() != "#":
             continue

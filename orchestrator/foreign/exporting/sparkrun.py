@@ -63,6 +63,7 @@ LONGEST = 200_000
 
 _SIMPLE = re.compile(r"[A-Za-z0-9_./:@+-]+")
 _PLACEHOLDER = re.compile(r"\{(.*?)\}")
+_KEY = re.compile(r"\{[A-Za-z_][A-Za-z0-9_.-]*\}")
 
 
 def export(subject: Subject) -> Exported:
@@ -160,23 +161,18 @@ def _shown(row: Sequence[str], key: str | None, known: Mapping[str, object]) -> 
     """A row as it stands in the command; `key` is the default that stands for its value."""
     if key is not None:
         return f"{row[0]} '{{{key}}}'" if str(known[key]).startswith("{") else f"{row[0]} {{{key}}}"
-    return " ".join(
-        "{model}" if word == known["model"] and _SIMPLE.fullmatch(word) else _literal(word, known) for word in row
-    )
+    return " ".join("{model}" if word == known["model"] and _SIMPLE.fullmatch(word) else _literal(word) for word in row)
 
 
-def _literal(word: str, known: Mapping[str, object]) -> str:
-    """A quoted word in which no `{key}` is left for sparkrun to find: `'{port}'` -> `'{p''ort}'`."""
-    return _PLACEHOLDER.sub(
-        lambda found: f"{found[0][:2]}''{found[0][2:]}" if found[0].strip("{}") in known else found[0],
-        shlex.quote(word),
-    )
+def _literal(word: str) -> str:
+    """A quoted word in which no `{key}` is left to be found: `'{port}'` -> `'{p''ort}'`."""
+    return _KEY.sub(lambda found: f"{found[0][:2]}''{found[0][2:]}", shlex.quote(word))
 
 
 def _default_key(name: str, value: str) -> str | None:
     if name in DEFAULTS and _SIMPLE.fullmatch(value):
         return DEFAULTS[name]
-    if name.startswith("--") and _is_json(value) and "'" not in value:
+    if name.startswith("--") and _is_json(value) and "'" not in value and not _KEY.search(value):
         key = name[2:].replace("-", "_")
         return key if key.isidentifier() else None
     return None
