@@ -17,6 +17,7 @@ from orchestrator import __version__
 from orchestrator.errors import Gate0Error, InputError
 
 if TYPE_CHECKING:
+    from orchestrator.engines.rules.answering import PastRun
     from orchestrator.fleet.host import Host
     from orchestrator.fleet.inventory import HostEntry
     from orchestrator.gating.suite import Suite
@@ -70,17 +71,18 @@ class GitRevision:
 
 
 def load_profile(name: str) -> Loaded:
-    """A profile by name or path, checked by its engine too.
+    """A profile by name or path, checked by its engine too, and against the flags of its version.
 
     Raises:
         InvalidFile: With every problem at once.
     """
     from orchestrator.engines.registry import load_engines
+    from orchestrator.engines.remarks import faults
     from orchestrator.profile import loading
 
     engines = load_engines()
     loaded = loading.load_profile(name, search=loading.search_path(), engines=tuple(engines))
-    found = engines[loaded.profile.engine].problems(loaded.profile)
+    found = faults(engines[loaded.profile.engine], loaded.profile)
     if found:
         raise loading.problems_at(loaded, found)
     return loaded
@@ -102,6 +104,34 @@ def load_workloads(
     found = tuple(load_workload(name, search=search_path(), changes=changes) for name in names)
     require_room(found, None if profile is None else profile.serve.max_model_len)
     return found
+
+
+def past_runs(root: Path, profile: Profile) -> tuple[PastRun, ...]:
+    """The records of this profile that are there, oldest first; one that cannot be read is left aside.
+
+    Their folders end with the digest's beginning, so a big store is not read for them.
+    """
+    from orchestrator.engines.rules.answering import PastRun
+    from orchestrator.profile.digest import profile_digest
+    from orchestrator.records.store import Store
+
+    store, found = Store(root), []
+    for path in sorted(root.glob(f"*-{profile_digest(profile)[:6]}/run.json")):
+        try:
+            run = store.find(str(path.parent)).run
+        except InputError:
+            continue
+        found.append(
+            PastRun(
+                id=run.id,
+                engine=run.engine,
+                model=run.model,
+                profile_digest=run.profile_digest,
+                image_digest=run.image_digest,
+                gates=run.gates,
+            )
+        )
+    return tuple(found)
 
 
 def no_suite() -> Suite:
@@ -258,6 +288,7 @@ def make_job(
     loaded: Loaded | None = None,
     revision: str | None = None,
     evidence: Box | None = None,
+    past_runs: Sequence[PastRun] = (),
 ) -> Job:
     """Everything fixed before the first stage; secrets are resolved here, and here alone."""
     from orchestrator.engines.registry import get_engine, load_engines
@@ -282,6 +313,7 @@ def make_job(
         tool_version=__version__,
         evidence=evidence,
         loaded=loaded,
+        past_runs=tuple(past_runs),
     )
 
 

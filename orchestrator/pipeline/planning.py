@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from orchestrator.deploy.launch import command_line, server_spec
 from orchestrator.engines.engine import Added, Advisory, Engine, Placement
+from orchestrator.engines.remarks import remarks
+from orchestrator.engines.rules.answering import PastRun, Served, answered
+from orchestrator.engines.rules.silencing import without_silenced
 from orchestrator.fleet.inventory import HostEntry
 from orchestrator.gating.suite import Suite
 from orchestrator.profile.digest import profile_digest
@@ -41,6 +44,7 @@ class Plan:
     added: tuple[Added, ...]
     notes: tuple[str, ...]
     advisories: tuple[Advisory, ...]
+    silenced: tuple[str, ...]
     replaces: str
     suite: str
     gates: tuple[tuple[str, bool], ...]
@@ -55,7 +59,8 @@ class Plan:
             "hosts": [{"host": h.host, "rank": h.rank, "name": h.name, "command": h.command} for h in self.hosts],
             "added": [{"words": list(a.words), "reason": a.reason} for a in self.added],
             "notes": list(self.notes),
-            "advisories": [{"code": a.code, "message": a.message, "hint": a.hint} for a in self.advisories],
+            "advisories": [_advisory_json(a) for a in self.advisories],
+            "silenced": list(self.silenced),
             "replaces": self.replaces,
             "suite": self.suite,
             "gates": [{"gate": name, "is_required": required} for name, required in self.gates],
@@ -72,8 +77,13 @@ def make_plan(
     *,
     suite: Suite,
     workloads: Sequence[Workload],
+    past_runs: Sequence[PastRun] = (),
 ) -> Plan:
-    """Work it out for each host group. Memory of the hosts is unknown here, so GiB figures are left to `run`."""
+    """Work it out for each host group. Memory of the hosts is unknown here, so GiB figures are left to `run`.
+
+    Args:
+        past_runs: Runs that may answer an advisory, oldest first.
+    """
     digest = profile_digest(profile)
     hosts: list[HostPlan] = []
     added: tuple[Added, ...] = ()
@@ -93,19 +103,37 @@ def make_plan(
             line = command_line(spec, profile.runtime)
             hosts.append(HostPlan(host=entry.name, rank=rank, command=line, name=spec.name, port=command.port))
     estimates = [estimate(w) for w in workloads]
+    heard = remarks(engine, profile).heard
+    loads = without_silenced(load_advisories(workloads, profile.serve.max_num_seqs or slots), profile.silence)
     return Plan(
         profile=profile.name,
         digest=digest,
         hosts=tuple(hosts),
         added=added,
         notes=notes,
-        advisories=(*engine.advisories(profile), *load_advisories(workloads, profile.serve.max_num_seqs or slots)),
+        advisories=(*answered(heard.advisories, served(profile), past_runs), *loads.advisories),
+        silenced=(*heard.silenced, *loads.silenced),
         replaces=_replaces(hosts),
         suite=suite.name,
         gates=tuple((item.gate.name, item.is_required) for item in suite.items),
         cells=tuple(f"{w.name}/{cell.id}" for w in workloads for cell in w.cells()),
         minutes=round(sum(e.minutes for e in estimates) * max(1, len(groups)), 1),
         minutes_assume="; ".join(sorted({e.assumption for e in estimates})),
+    )
+
+
+def served(profile: Profile, image_digest: str | None = None) -> Served:
+    """What a past run must have been of to answer for this profile.
+
+    Args:
+        image_digest: As the host has it; None: as the profile pins it, if it does.
+    """
+    pinned = (profile.image or "").partition("@")[2] or None
+    return Served(
+        engine=profile.engine,
+        model=profile.model.display,
+        profile_digest=profile_digest(profile),
+        image_digest=image_digest or pinned,
     )
 
 
@@ -149,6 +177,21 @@ def priming_advisories(workloads: Sequence[Workload], load: LoadTarget) -> tuple
             )
         )
     return tuple(found)
+
+
+def _advisory_json(advisory: Advisory) -> dict[str, Json]:
+    return {
+        "code": advisory.code,
+        "severity": advisory.severity,
+        "path": advisory.path,
+        "message": advisory.message,
+        "hint": advisory.hint,
+        "evidence": list(advisory.evidence),
+        "standing": advisory.source,
+        "answered_by": list(advisory.gates),
+        "answer": advisory.answer,
+        "seen": advisory.seen,
+    }
 
 
 def _placement(rank: int, entry: HostEntry, group: Sequence[HostEntry]) -> Placement:

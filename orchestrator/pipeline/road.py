@@ -17,6 +17,7 @@ from orchestrator.deploy.own_flags import Subject
 from orchestrator.deploy.runtime import IsCancelled, Runtime, Server, ServerSpec
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
 from orchestrator.engines.flags.model import Catalogue
+from orchestrator.engines.rules.answering import PastRun
 from orchestrator.errors import Gate0Error, StoreError
 from orchestrator.fleet.facts import HostFacts
 from orchestrator.fleet.host import Host
@@ -69,6 +70,7 @@ class Job:
         env: The profile's environment with secrets resolved.
         api_key: Resolved or generated; None: the server has none.
         digest: Identity of what is declared (profile digest), for labels and the run's name.
+        past_runs: Earlier runs of this profile, whose gates may answer an advisory; oldest first.
         loaded: Where each part of the profile was written; None: not known.
         evidence: The host behind an attached server, to be looked at; nothing is locked, started or stopped there.
     """
@@ -89,6 +91,7 @@ class Job:
     tool_version: str = ""
     evidence: Box | None = None
     loaded: Loaded | None = None
+    past_runs: tuple[PastRun, ...] = ()
 
     @property
     def host_names(self) -> list[str]:

@@ -16,6 +16,7 @@ from orchestrator.deploy.probe import first_token_probe
 from orchestrator.deploy.readiness import WaitProgress, wait_until_ready
 from orchestrator.deploy.runtime import LABEL_PROFILE, PullProgress, Server
 from orchestrator.errors import Gate0Error, InputError, RuntimeFailure, ServerDied, TargetError
+from orchestrator.pipeline.advising import say_remarks, warn_of_weights
 from orchestrator.pipeline.attached_host import look_at_host
 from orchestrator.pipeline.claims import base_url, claims_of, load_target, serving_identity
 from orchestrator.pipeline.death import find_death
@@ -76,6 +77,8 @@ def preflight(road: Road) -> StageOutcome:
         prepare(road, rank)
     road.image_digest = road.head.runtime.image_digest(spec_of(road.head).image)
     label(road)
+    say_remarks(road)
+    warn_of_weights(road)
     found = [(rank, judge_rank(road, rank)) for rank in road.ranks]
     for rank, verdict in found:
         if verdict.reuses is None:

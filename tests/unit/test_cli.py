@@ -128,7 +128,8 @@ def test_validate_lists_the_problems_of_all_profiles(
     document = json.loads(capsys.readouterr().out)
     assert code == 2
     assert [p["is_valid"] for p in document["profiles"]] == [True, False]
-    assert any("bad.yaml:2: engine" in line for line in document["profiles"][1]["problems"])
+    where = [(p["file"], p["line"], p["path"], p["severity"]) for p in document["profiles"][1]["problems"]]
+    assert ("bad.yaml", 2, "engine", "error") in where
 
 
 def test_every_shipped_profile_is_valid(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orchestrator.cli.options import hosts_option, json_option, on_option, set_option, workload_option
+from orchestrator.cli.options import (
+    hosts_option,
+    json_option,
+    on_option,
+    results_option,
+    set_option,
+    workload_option,
+)
 
 if TYPE_CHECKING:
     from orchestrator.cli.printer import Printer
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 @workload_option
 @set_option
 @click.option("--gates", "suite", metavar="SUITE", help="another gate suite than the profile's")
+@results_option
 @json_option
 def plan(
     *,
@@ -29,9 +37,13 @@ def plan(
     workloads: tuple[str, ...],
     overrides: tuple[str, ...],
     suite: str | None,
+    results: str | None,
     as_json: bool,
 ) -> int:
-    """Show what `run PROFILE` would do: the exact command a host, the gates, the cells, the minutes."""
+    """Show what `run PROFILE` would do: the exact command a host, the gates, the cells, the minutes.
+
+    Advice that an earlier run's gates answer, on the same image, is said to be answered.
+    """
     from orchestrator.cli import compose
     from orchestrator.cli.printer import Printer
     from orchestrator.engines.registry import load_engines
@@ -45,6 +57,7 @@ def plan(
         compose.host_groups(loaded.profile, compose.resolve_entries(on, hosts_file)),
         suite=compose.load_suite(loaded.profile, suite),
         workloads=compose.load_workloads(workloads or loaded.profile.workloads, overrides, profile=loaded.profile),
+        past_runs=compose.past_runs(compose.results_root(results), loaded.profile),
     )
     _say(printer, found)
     printer.document(found.as_json())
@@ -52,6 +65,8 @@ def plan(
 
 
 def _say(printer: Printer, plan: Plan) -> None:
+    from orchestrator.engines.remarks import advisory_line, silenced_line
+
     printer.answer(f"{plan.profile}, digest {plan.digest}")
     for host in plan.hosts:
         printer.answer(f"\n{host.host}:")
@@ -63,8 +78,10 @@ def _say(printer: Printer, plan: Plan) -> None:
     for note in plan.notes:
         printer.answer(f"note: {note}")
     for advisory in plan.advisories:
-        hint = f" ({advisory.hint})" if advisory.hint else ""
-        printer.answer(f"advisory {advisory.code}: {advisory.message}{hint}")
+        answer = "answered" if advisory.answer else advisory.severity
+        printer.answer(f"{answer} {advisory_line(advisory)}")
+    if plan.silenced:
+        printer.answer(silenced_line(plan.silenced))
     printer.answer(f"\nreplaces: {plan.replaces}")
     gates = ", ".join(name if required else f"{name} (optional)" for name, required in plan.gates)
     printer.answer(f"gates ({plan.suite}): {gates}")

@@ -138,6 +138,7 @@ def take_road(
     entries = compose.evidence_entries(on, hosts_file) if is_attached else compose.resolve_entries(on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
     store, cancel = Store(compose.results_root(results)), Cancel()
+    earlier = compose.past_runs(store.root, loaded.profile)
     with (
         compose.open_hosts(entries) as hosts,
         cancel_on_signals(cancel, printer),
@@ -158,6 +159,7 @@ def take_road(
                 loaded=loaded,
                 revision=revision.read(),
                 evidence=Box(host=hosts[0]) if is_attached and hosts else None,
+                past_runs=earlier,
             )
             road = compose.make_road(job, tools, store=store, observer=view, cancel=cancel, is_resumed=resume)
             roads.append(road)
