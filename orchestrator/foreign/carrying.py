@@ -47,7 +47,7 @@ def _without_unset(plain: Mapping[str, Json]) -> dict[str, Json]:
     """A variable that is unset is not there: a profile file says so only to take back a parent's."""
     env = plain.get("env")
     kept = {name: value for name, value in env.items() if value is not None} if isinstance(env, Mapping) else {}
-    return {key: value for key, value in plain.items() if key != "env"} | ({"env": kept} if kept else {})
+    return {key: kept if key == "env" else value for key, value in plain.items() if key != "env" or kept}
 
 
 def _found(text: str) -> Iterator[Mapping[str, Json]]:
