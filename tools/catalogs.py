@@ -31,6 +31,12 @@ LEVELS = ("0", "1", "2", "3")
 MISSED_MEMBERS = {"CUDAGraphMode": ("FULL_AND_PIECEWISE",)}
 """Members of an enumeration that are made of others, which a list of names passes over."""
 
+DEVICES = ("auto", "cpu", "cuda")
+"""What a list of choices comes to that depends on the machine."""
+
+ANY_CASE = ("--linear-backend", "--moe-backend", "--sparse-indexer-topk-backend")
+"""Closed lists of vLLM whose words are folded before they are looked up."""
+
 REPEATABLE = {
     "llamacpp": (
         *("--control-vector", "--control-vector-scaled", "--dry-sequence-breaker", "--logit-bias", "--lora"),
@@ -68,7 +74,7 @@ def flag_of(engine: str, told: Mapping[str, Any]) -> Flag:
         nargs=told.get("nargs") if has_value else None,
         choices=tuple(str(choice) for choice in told.get("choices", ())) if has_value else (),
         known=_known(told),
-        is_any_case=bool(told.get("case_insensitive_enum") or told.get("case_insensitive")),
+        is_any_case=name in ANY_CASE or bool(told.get("case_insensitive_enum") or told.get("case_insensitive")),
         also=(*(str(word) for word in told.get("also", ())), *level[0], *_truths(engine, told)),
         default=default,
         default_text=text,
@@ -100,6 +106,8 @@ def _kind(told: Mapping[str, Any]) -> ValueKind:
 
 
 def _known(told: Mapping[str, Any]) -> tuple[str, ...]:
+    if "choices_expr" in told:
+        return DEVICES
     missed = MISSED_MEMBERS.get(told.get("case_insensitive_enum", ""), ())
     return tuple(dict.fromkeys((*(str(value) for value in told.get("known_values", ())), *missed)))
 

@@ -27,7 +27,7 @@ def image_tag_version(image: str | None, repositories: Sequence[str]) -> str | N
         return None
     if build := re.search(r"(?:^|-)(b\d{3,})(?:$|-)", tag):
         return build[1]
-    found = re.match(r"v?(\d+(?:\.\d+)+(?:[.-]?(?:dev|rc)\d*(?:\+\w+)?)?)(?:$|[-._+])", tag)
+    found = re.match(r"v?(\d+(?:\.\d+)+(?:[.-]?(?:dev|rc)\d*(?:\+\w+)?)?)", tag)
     return found[1] if found else None
 
 

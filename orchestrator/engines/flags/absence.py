@@ -74,8 +74,7 @@ def _hint(saying: Saying, given: Given, spelling: str, rename: Rename | None, el
     elif not elsewhere or given.spelling != spelling:
         near = nearest(given.spelling, known)
         told += [f"did you mean {near}?"] if near else []
-    if not told:
-        told.append(f"allow_unknown_flags: [{given.spelling.lstrip('-')}] accepts it for a fork")
+        told += [] if elsewhere else [f"allow_unknown_flags: [{given.spelling.lstrip('-')}] accepts a fork's own"]
     return "; ".join(told)
 
 

@@ -34,7 +34,7 @@ class Flag:
         nargs: As argparse has it: None (one word), `?`, `*`, `+`, or a number of words.
         choices: The closed list of values; (): any.
         known: Values that are known to work; another one is checked by the engine later, or comes from a plugin.
-        is_any_case: Choices and known values are accepted in upper and lower case.
+        is_any_case: Choices and known values are accepted in upper and lower case, `-` counting as `_`.
         also: Words accepted beside the kind (`auto`, `-1`).
         default: None when there is none, or when it is computed; `default_text` then says what the engine says.
         is_nullable: The literal `None` is accepted.

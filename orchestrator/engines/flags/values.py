@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from orchestrator.engines.flags.history import load_history
 from orchestrator.engines.flags.model import Catalogue, Flag, Severity, ValueKind
 from orchestrator.engines.flags.nearest import listed, nearest, versions_that
 from orchestrator.engines.flags.reading import spellings
@@ -40,7 +41,7 @@ class Fault:
 
 def value_faults(catalogue: Catalogue, flag: Flag, word: str) -> Iterator[Fault]:
     """What is wrong with one word as a value of a flag; nothing when the engine takes it."""
-    if word in flag.also or (flag.is_nullable and word == catalogue.conventions.null_word):
+    if word in flag.also or (flag.is_nullable and word in ("", catalogue.conventions.null_word)):
         return
     if flag.kind is ValueKind.JSON or (flag.kind is ValueKind.JSON_OR_STR and word.lstrip().startswith(("{", "["))):
         yield from _json_text_faults(catalogue, flag, word)
@@ -238,7 +239,7 @@ def _no_choice(catalogue: Catalogue, flag: Flag, word: str, path: str) -> Fault:
     near = nearest(word, flag.choices)
     elsewhere = None
     if not path:
-        elsewhere = versions_that(catalogue.engine, lambda one: _takes(one, flag.name, word))
+        elsewhere = _when_taken(catalogue, flag, word)
     hints = [
         *([f"did you mean `{near}`?"] if near else []),
         *([f"`{word}` is a choice {elsewhere}"] if elsewhere else []),
@@ -251,6 +252,15 @@ def _no_choice(catalogue: Catalogue, flag: Flag, word: str, path: str) -> Fault:
         is_list_bound=True,
         is_elsewhere=bool(elsewhere),
     )
+
+
+def _when_taken(catalogue: Catalogue, flag: Flag, word: str) -> str | None:
+    """In words which versions have the value; a list that was put together has the history to ask first."""
+    span = load_history(catalogue.engine).flags.get(flag.name)
+    came = [change.version for change in (span.changes if span else ()) if word in change.added]
+    if catalogue.is_partial and came:
+        return f"since {came[-1]}"
+    return versions_that(catalogue.engine, lambda one: _takes(one, flag.name, word))
 
 
 def _takes(catalogue: Catalogue, name: str, word: str) -> bool:
@@ -285,7 +295,11 @@ def _out_of_bounds(flag: Flag, number: float, word: str, path: str) -> Iterator[
 
 
 def _is_among(word: str, values: Sequence[str], *, is_any_case: bool) -> bool:
-    return word in values or (is_any_case and word.lower() in {value.lower() for value in values})
+    return word in values or (is_any_case and _folded(word) in {_folded(value) for value in values})
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("-", "_")
 
 
 def _at(path: str) -> str:

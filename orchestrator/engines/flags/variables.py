@@ -16,6 +16,9 @@ from orchestrator.profile.model import EnvValue
 NEGATIVE = "LLAMA_ARG_NO_"
 """llama-server reads the opposite of a switch under this name; another engine has no such variables."""
 
+READ_ELSEWHERE_TOO = frozenset({"sglang"})
+"""Engines that read variables which no table of theirs lists."""
+
 SWITCH_WORDS = frozenset({"on", "enabled", "true", "1", "off", "disabled", "false", "0"})
 
 
@@ -57,7 +60,11 @@ def _gone(saying: Saying, name: str, origin: str) -> Iterator[Finding]:
         near = nearest(name, catalogue.env)
         later = f"it is read {when_there(span, history)}" if span else None
         hint = later or (f"did you mean {near}?" if near else None)
-        yield _finding("unknown_variable", name, origin, f"{saying.release} reads no {name}", hint)
+        if catalogue.engine in READ_ELSEWHERE_TOO:
+            told = f"{name} is not among the variables known of {saying.release}"
+            yield _finding("unknown_variable", name, origin, told, hint, severity=Severity.ADVICE)
+        else:
+            yield _finding("unknown_variable", name, origin, f"{saying.release} reads no {name}", hint)
 
 
 def _bad_value(saying: Saying, flag: Flag, name: str, value: str, origin: str) -> Iterator[Finding]:
@@ -78,5 +85,7 @@ def _bad_value(saying: Saying, flag: Flag, name: str, value: str, origin: str) -
         )
 
 
-def _finding(code: str, name: str, origin: str, message: str, hint: str | None) -> Finding:
-    return Finding(severity=Severity.WARNING, code=code, path=f"{origin}.{name}", message=message, hint=hint)
+def _finding(
+    code: str, name: str, origin: str, message: str, hint: str | None, *, severity: Severity = Severity.WARNING
+) -> Finding:
+    return Finding(severity=severity, code=code, path=f"{origin}.{name}", message=message, hint=hint)
