@@ -46,6 +46,11 @@ class ReadBack:
         return tuple(c.as_json() for c in self.effective.compared)
 
     @property
+    def drafts(self) -> bool:
+        """The server says that it drafts, whatever made it do so (a flag of its own, say)."""
+        return any(r.name == "speculates" and r.value is True for r in self.effective.readings)
+
+    @property
     def counted(self) -> str:
         """`14 same, 2 changed`; empty for nothing."""
         counts = {a: sum(c.agreement is a for c in self.effective.compared) for a in Agreement}

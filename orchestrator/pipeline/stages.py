@@ -253,6 +253,8 @@ def effective(road: Road) -> StageOutcome:
         road.job = replace(road.job, engine=known)
         found = probe(road.target, known.traits, earlier=found)
     read = read_back(road, found)
+    if read.drafts:
+        found = replace(found, capacity=replace(found.capacity, is_speculative=True))
     claims = claims_of(road.job, found, exposed=road.target.metrics() or {}, compared=read.rows)
     road.use_target(road.tools.open_target(base_url(road), road.run.served_name, claims, road.job.api_key))
     slots = found.slots if found.slots is not None else claims.slots

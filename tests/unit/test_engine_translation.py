@@ -128,7 +128,16 @@ def contains(words: tuple[str, ...], part: tuple[str, ...]) -> bool:
             ("--spec-type", "draft-simple", "--spec-draft-model", "/models/d.gguf", "--spec-draft-n-max", "2"),
         ),
         ("llamacpp", Serve(speculative=EAGLE), ("--spec-type", "draft-eagle3", "--spec-draft-hf", "org/draft")),
-        ("llamacpp", Serve(speculative=NGRAM), ("--spec-type", "ngram-simple", "--spec-ngram-simple-size-m", "4")),
+        (
+            "llamacpp",
+            Serve(speculative=NGRAM),
+            ("--spec-type", "ngram-simple", *("--spec-ngram-simple-size-m", "4", "--spec-ngram-simple-size-n", "4")),
+        ),
+        (
+            "llamacpp",
+            Serve(speculative=Speculative(method="ngram", num_tokens=12)),
+            ("--spec-type", "ngram-simple", "--spec-ngram-simple-size-m", "12"),
+        ),
         ("llamacpp", Serve(kv_cache_dtype="q8_0"), ("--cache-type-k", "q8_0", "--cache-type-v", "q8_0")),
         ("llamacpp", Serve(reasoning_parser="qwen3"), ("--reasoning-format", "auto")),
         ("llamacpp", Serve(reasoning_parser="deepseek"), ("--reasoning-format", "deepseek")),
