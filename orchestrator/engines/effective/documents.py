@@ -38,8 +38,12 @@ def fields(found: Mapping[str, Json], source: str, words: Mapping[str, str], tel
             yield Reading(name=words.get(key, key), value=value, source=f"{source} {key}", telling=telling)
 
 
-def model_listing(told: Told) -> Iterator[Reading]:
-    """`/v1/models` of any engine: names (aliases too), the limit of a request, where the weights lie."""
+def model_listing(told: Told, *, root: str | None = None) -> Iterator[Reading]:
+    """`/v1/models` of any engine: names (aliases too) and the limit of a request.
+
+    Args:
+        root: Reading that its `root` is; vLLM says there where the weights lie, SGLang repeats the name.
+    """
     source = "/v1/models"
     entries = [mapping(entry) for entry in items(mapping(document(told, source)).get("data"))]
     if not entries:
@@ -49,6 +53,6 @@ def model_listing(told: Told) -> Iterator[Reading]:
         names.extend(name for name in (entry.get("id"), *items(entry.get("aliases"))) if name not in names)
     yield Reading(name="served_name", value=names, source=f"{source} id", telling=Telling.SEEN)
     first = entries[0]
-    for key, name in (("max_model_len", "max_model_len"), ("root", "model")):
-        if first.get(key) is not None:
+    for key, name in (("max_model_len", "max_model_len"), ("root", root)):
+        if name is not None and first.get(key) is not None:
             yield Reading(name=name, value=first[key], source=f"{source} {key}", telling=Telling.SEEN)

@@ -12,6 +12,7 @@ from orchestrator.values import Json
 
 _STRENGTH = {Telling.SEEN: 2, Telling.RESOLVED: 1, Telling.ECHOED: 0}
 _CHOICES = ("backend", "dtype", "type_k", "type_v", "algorithm", "quantization", "architecture", "_mode", "kernel")
+LOGGED_WHEN_VERBOSE = "llama-server logs it with -lv 4 only"
 ECHO_ONLY = "the engine repeats what it was given; nothing shows what it does with it"
 
 

@@ -90,7 +90,7 @@ def name_of(flag: str, words: Mapping[str, str]) -> str:
     """A flag or key as a reading's name: `--gpu-memory-utilization` -> `memory_fraction`."""
     if flag.startswith("env."):
         return flag
-    key = flag.strip("`'\" ").lstrip("-").replace("-", "_")
+    key = flag.strip("`'\" ").lstrip("-").replace("-", "_").replace(" ", "_").lower()
     return words.get(key, key)
 
 

@@ -30,6 +30,9 @@ WORDS: Mapping[str, str] = {
 
 _IGNORED, _CHANGED, _DEPRECATED = NoticeKind.IGNORED, NoticeKind.CHANGED, NoticeKind.DEPRECATED
 _FLASH = re.compile(r"flash_attn\s+= (?P<state>enabled|disabled|auto)")
+_INITIALIZING = re.compile(
+    r"initializing, n_slots = (?P<slots>\d+), n_ctx_slot = (?P<each>\d+), kv_unified = '(?P<unified>\w+)'"
+)
 _ENABLED = {"enabled": "on", "disabled": "off", "auto": "auto"}
 
 TELLS = (
@@ -116,6 +119,7 @@ def read_llamacpp(told: Told) -> Iterator[Reading]:
     yield from _slots(told)
     yield from tell(told.log, TELLS)
     yield from _flash_attention(told)
+    yield from _pool(told)
     yield from _buffers(told)
 
 
@@ -165,6 +169,16 @@ def _slots(told: Told) -> Iterator[Reading]:
     drafts = [slot.get("speculative") for slot in slots]
     if all(isinstance(d, bool) for d in drafts):
         yield Reading(name="speculates", value=all(drafts), source=f"{source} speculative", telling=Telling.SEEN)
+
+
+def _pool(told: Told) -> Iterator[Reading]:
+    """Tokens of all slots together: one slot's context where they share it, else that of each."""
+    match = next((m for line in told.log if (m := _INITIALIZING.search(line))), None)
+    if match is None:
+        return
+    slots, each = int(match.group("slots")), int(match.group("each"))
+    pool = each if match.group("unified") == "true" else slots * each
+    yield Reading(name="kv_pool_tok", value=pool, source=SOURCE, quote=quoted(match.string), telling=Telling.SEEN)
 
 
 def _flash_attention(told: Told) -> Iterator[Reading]:

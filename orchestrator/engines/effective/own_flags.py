@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from orchestrator.engines.effective.evidence import Evidence, agree, confess, settle, untold
+from orchestrator.engines.effective.evidence import LOGGED_WHEN_VERBOSE, Evidence, agree, confess, settle, untold
 from orchestrator.engines.effective.given import Given, find_flag
 from orchestrator.engines.effective.lines import name_of
 from orchestrator.engines.effective.llama_flags import LLAMA_JUDGES
@@ -16,6 +16,14 @@ from orchestrator.engines.effective.speculation import compare_speculation
 from orchestrator.engines.flags.model import Flag
 from orchestrator.profile.model import Speculative
 from orchestrator.values import Json
+
+LOGGED = frozenset(
+    {
+        *("batch-size", "ubatch-size", "cache-type-k", "cache-type-v", "flash-attn", "gpu-layers", "load-mode"),
+        *("cache-ram", "ctx-checkpoints", "checkpoint-min-step"),
+    }
+)
+"""llama-server's flags that only its verbose log tells of."""
 
 PROMISES = frozenset({"max_model_len", "max_num_seqs", "ctx_size", "parallel"})
 """Readings of which less is worse."""
@@ -63,6 +71,8 @@ def _remarked(row: Compared, name: str, evidence: Evidence) -> Compared:
 
 
 def _by_default(path: str, declared: Json, flag: Given, known: Flag | None, evidence: Evidence) -> Compared:
+    if evidence.engine == "llamacpp" and flag.name in LOGGED:
+        return untold(path, declared, LOGGED_WHEN_VERBOSE)
     if not evidence.has_echo:
         return untold(path, declared)
     if known is None or known.default is None or evidence.catalogue is None or evidence.catalogue.is_partial:

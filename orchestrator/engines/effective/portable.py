@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import PurePosixPath
 
-from orchestrator.engines.effective.evidence import Evidence, agree, confess, settle, untold
+from orchestrator.engines.effective.evidence import LOGGED_WHEN_VERBOSE, Evidence, agree, confess, settle, untold
 from orchestrator.engines.effective.model import Agreement, Compared, NoticeKind
 from orchestrator.engines.effective.sameness import Likeness, kv_bits, liken, number
 from orchestrator.engines.effective.speculation import compare_speculation
@@ -97,7 +97,7 @@ def _max_model_len(profile: Profile, evidence: Evidence) -> Compared | None:
         if held is not None and held < wanted:
             why = f"the KV pool holds {held:.0f} tokens, less than one request of this length"
             return replace(agree(path, declared, Agreement.CONTRADICTED, pool, why=why), is_weaker=True)
-    if evidence.engine == "llamacpp" and running is not None and wanted < running < wanted + PAD_TOK:
+    if evidence.engine == "llamacpp" and running is not None and wanted < running <= wanted + PAD_TOK:
         return agree(path, declared, Agreement.SAME, reading, why=f"rounded up to a multiple of {PAD_TOK}")
     row = _number_row(path, declared, "max_model_len", evidence)
     unified = evidence.best("kv_unified")
@@ -115,7 +115,7 @@ def _max_num_batched_tokens(profile: Profile, evidence: Evidence) -> Compared | 
     name = "max_num_batched_tokens"
     row = settle(f"serve.{name}", profile.serve.max_num_batched_tokens, name, evidence)
     if row is None and evidence.engine == "llamacpp":
-        return untold(f"serve.{name}", profile.serve.max_num_batched_tokens, "llama-server logs it with -lv 4 only")
+        return untold(f"serve.{name}", profile.serve.max_num_batched_tokens, LOGGED_WHEN_VERBOSE)
     return row
 
 
@@ -181,7 +181,7 @@ def _kv_cache_dtype(profile: Profile, evidence: Evidence) -> Compared | None:
     names = ("kv_cache_dtype_k", "kv_cache_dtype_v") if evidence.engine == "llamacpp" else ("kv_cache_dtype",)
     rows = [row for name in names if (row := settle(path, declared, name, evidence)) is not None]
     if not rows:
-        return untold(path, declared, "llama-server logs it with -lv 4 only") if len(names) > 1 else None
+        return untold(path, declared, LOGGED_WHEN_VERBOSE) if len(names) > 1 else None
     row = next((r for r in rows if r.agreement is not Agreement.SAME), rows[0])
     before, after = kv_bits(str(declared)), kv_bits(str(row.running))
     is_coarser = before is not None and after is not None and after < before
@@ -206,7 +206,7 @@ def _thinking(profile: Profile, evidence: Evidence) -> Compared | None:
         return None if row is None else replace(row, declared=wanted)
     reading = evidence.best("can_think")
     if reading is None:
-        return untold(path, wanted, "llama-server logs it with -lv 4 only")
+        return untold(path, wanted, LOGGED_WHEN_VERBOSE)
     if liken(wanted, reading.value) is Likeness.SAME:
         return agree(path, wanted, Agreement.SAME, reading)
     why = "the chat template has no thinking to switch on" if wanted else "the chat template thinks all the same"

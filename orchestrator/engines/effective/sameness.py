@@ -14,7 +14,7 @@ from orchestrator.values import Json
 _HUMAN = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[kKmMgG])")
 _UNITS = {"k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30}
 _TRUE, _FALSE = frozenset({"true", "on", "yes", "enabled"}), frozenset({"false", "off", "no", "disabled"})
-_NULL = frozenset({"none", "null", ""})
+_NULL = frozenset({"None", "null", ""})
 DTYPES = {
     "torch.bfloat16": "bf16",
     "bfloat16": "bf16",
@@ -88,7 +88,7 @@ def liken(declared: Json, running: Json, *, is_word: bool = False) -> Likeness:
     if is_sequence(declared) or is_sequence(running):
         return _like_list(declared, running, is_word=is_word)
     if declared is None or running is None:
-        return Likeness.SAME if declared is running else Likeness.DIFFERENT
+        return _verdict(_is_nothing(declared) and _is_nothing(running))
     if isinstance(declared, bool) or isinstance(running, bool):
         return _like_truth(declared, running)
     if isinstance(declared, int | float) and isinstance(running, int | float):
@@ -119,7 +119,7 @@ def _read(value: Json) -> Json:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    if text.lower() in _NULL:
+    if text in _NULL:
         return None
     if human := _HUMAN.fullmatch(text):
         return float(human.group("number")) * _UNITS[human.group("unit")]
@@ -177,6 +177,11 @@ def _truth(value: Json) -> bool | None:
         return {0: False, 1: True}.get(int(value)) if value in (0, 1) else None
     word = str(value).lower()
     return True if word in _TRUE else False if word in _FALSE else None
+
+
+def _is_nothing(value: Json) -> bool:
+    """`none` is also a word of its own: of a cache mode, of a graph mode."""
+    return value is None or (isinstance(value, str) and value.lower() == "none")
 
 
 def _word(text: str) -> str:

@@ -1,7 +1,9 @@
 """What SGLang tells: `/server_info` with every argument as resolved, and its log.
 
-No SGLang was at hand: documents and wordings follow its source and public reports, 0.5.9 to 0.5.23. `ServerArgs` is
-logged after most of its own adjustments, so it says what runs and not what was asked.
+No SGLang was at hand: documents and wordings follow its source and public reports, 0.5.9 to 0.5.23. The arguments at
+the top of `/server_info`, and those it logs, went through the start's own rules, but not through the scheduler's, which
+may lower them once more (fewer requests at once, because the state of a hybrid model has no room): its own copy stands
+in `internal_states`, and counts first.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ _PATH = "/server_info"
 _OLD_PATH = "/get_server_info"
 _ARGS = re.compile(r"server_args=ServerArgs\((?P<fields>.*)")
 _NOT_SETTINGS = frozenset({"internal_states", "version"})
+_STATE_ONLY = frozenset(
+    {"effective_max_running_requests_per_dp", "last_gen_throughput", "memory_usage", "avg_spec_accept_length"}
+)
 _METHODS = {
     "NEXTN": "mtp",
     "EAGLE": "eagle",
@@ -64,10 +69,11 @@ TELLS = (
 )
 
 ADMITS = (
+    Admits(kind=_CHANGED, pattern=r"max_running_requests is capped to (?P<value>\d+)", about="max_num_seqs"),
     Admits(
         kind=_CHANGED,
-        pattern=r"[Mm]ax running requests is reset to (?P<value>\d+)|max_running_requests\b.*?(?:reduced|adjusted|set) "
-        r"(?:from \d+ )?to (?P<lower>\d+)",
+        pattern=r"(?:[Mm]ax running requests|max_running_requests) is (?:reset|reduced|adjusted|set) (?:from \d+ )?to "
+        r"(?P<value>\d+)",
         about="max_num_seqs",
     ),
     Admits(
@@ -120,6 +126,10 @@ def read_sglang(told: Told) -> Iterator[Reading]:
     yield from _states(info)
     yield from tell(told.log, TELLS)
     yield from model_listing(told)
+    for state in items(info.get("internal_states"))[:1]:
+        settings = {key: value for key, value in mapping(state).items() if key not in _STATE_ONLY}
+        yield from _derived(settings, f"{_PATH} internal_states", None)
+        yield from fields(settings, f"{_PATH} internal_states", WORDS, Telling.RESOLVED)
     settings = {key: value for key, value in info.items() if key not in _NOT_SETTINGS}
     yield from _derived(settings, _PATH, None)
     yield from fields(settings, _PATH, WORDS, Telling.RESOLVED)
@@ -131,9 +141,11 @@ def _states(info: Mapping[str, Json]) -> Iterator[Reading]:
     for state in items(info.get("internal_states"))[:1]:
         found = mapping(state)
         running = found.get("effective_max_running_requests_per_dp")
-        if running is not None:
+        if isinstance(running, int):
+            ranks = found.get("dp_size") if found.get("enable_dp_attention") else 1
             source = f"{_PATH} internal_states effective_max_running_requests_per_dp"
-            yield Reading(name="max_num_seqs", value=running, source=source, telling=Telling.SEEN)
+            value = running * (ranks if isinstance(ranks, int) else 1)
+            yield Reading(name="max_num_seqs", value=value, source=source, telling=Telling.SEEN)
         capacity = mapping(found.get("memory_usage")).get("token_capacity")
         if capacity is not None:
             source = f"{_PATH} internal_states memory_usage.token_capacity"

@@ -70,7 +70,7 @@ _CONFIG = re.compile(r"Initializing an? (?:V\d )?LLM engine \(v(?P<version>[^)]+
 def read_vllm(told: Told) -> Iterator[Reading]:
     """Everything that vLLM tells, the surest place of each thing first."""
     yield from _version(told)
-    yield from model_listing(told)
+    yield from model_listing(told, root="model")
     yield from tell(told.log, TELLS)
     yield from _labels(told)
     yield from _server_info(told)

@@ -91,6 +91,11 @@ ADMITS = (
     Admits(
         kind=_CHANGED, pattern=r"Setting attention block size to (?P<value>\d+) tokens to ensure", about="block_size"
     ),
+    Admits(
+        kind=_CHANGED,
+        pattern=r"Updating (?P<name>[a-z]+(?:_[a-z]+)+) to '?(?P<value>[\w.]+)'? for",
+        about="{name}",
+    ),
     Admits(kind=_CHANGED, pattern=r"Reset SSM cache type to (?P<value>\w+)", about="mamba_ssm_cache_dtype"),
     Admits(
         kind=_CHANGED,
@@ -114,5 +119,12 @@ ADMITS = (
         pattern=r"(?:Overriding|overriding) cudagraph_mode (?:from )?\S*? ?to (?P<value>\w+)",
         about="cudagraph_mode",
     ),
-    Admits(kind=_DEPRECATED, pattern=_FLAG + r" is deprecated", about="{flag}"),
+    Admits(
+        kind=_CHANGED,
+        pattern=r"Async scheduling (?:is )?not supported .*will be disabled",
+        about="async_scheduling",
+        value=False,
+    ),
+    Admits(kind=_DEPRECATED, pattern=r"argument '(?P<flag>[\w-]+)' is deprecated", about="{flag}"),
+    Admits(kind=_DEPRECATED, pattern=r"(?P<flag>--[a-z][\w-]+)[`']? is deprecated", about="{flag}"),
 )
