@@ -6,6 +6,7 @@
     events    the same with several tokens an event: what each tool's words come to then
     open      arrivals at a fixed rate (bench_open.py)
     startup   `gate0 --help` against `python -c pass`
+    flags     a command line against every flag list, in a fresh process (bench_flags.py)
     report    10,000 cells with a million requests as a page (bench_report.py)
     deploy    tools/bench_deploy.py, where the lab runs
 
@@ -35,14 +36,14 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 if str(CHECKOUT) not in sys.path:  # run as a script: its own folder is there, the checkout is not
     sys.path.insert(0, str(CHECKOUT))
 
-from tools import bench_closed, bench_engine, bench_open, bench_report  # noqa: E402
+from tools import bench_closed, bench_engine, bench_flags, bench_open, bench_report  # noqa: E402
 from tools.bench_install import VERSIONS  # noqa: E402
 from tools.bench_mock import MOCK_CORE, keep_to, say  # noqa: E402
 from tools.bench_peers import CLIENTS, Client, gate0_program  # noqa: E402
 from tools.bench_show import Target  # noqa: E402
 from tools.vllm_parts import VLLM_VERSION  # noqa: E402
 
-SECTIONS = ("engine", "peers", "events", "open", "startup", "report", "deploy")
+SECTIONS = ("engine", "peers", "events", "open", "startup", "flags", "report", "deploy")
 PEER_SECTIONS = {"peers", "events", "open"}
 STREAMS, QUICK_STREAMS = (32, 128, 256), (32,)
 ROUNDS = 3
@@ -173,6 +174,14 @@ def median_ms(command: Sequence[str], times: int = 10) -> float:
     return statistics.median(walls)
 
 
+def run_flags(found: Findings, args: argparse.Namespace) -> None:
+    say("flag check")
+    measured = bench_flags.measure(times=3 if args.quick else 11)
+    print("\n" + "\n".join(bench_flags.lines(measured)))
+    found.sections["flags"] = asdict(measured)
+    found.targets.append(bench_flags.target(measured))
+
+
 def run_report(found: Findings, args: argparse.Namespace) -> None:
     measured = bench_report.measure(bench_report.QUICK if args.quick else bench_report.FULL)
     print("\n" + "\n".join(bench_report.lines(measured)))
@@ -202,6 +211,7 @@ RUN: dict[str, Callable[[Findings, argparse.Namespace], None]] = {
     "events": run_events,
     "open": run_open,
     "startup": run_startup,
+    "flags": run_flags,
     "report": run_report,
     "deploy": run_deploy,
 }
