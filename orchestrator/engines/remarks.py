@@ -71,9 +71,15 @@ def is_worrying(advisory: Advisory) -> bool:
 
 
 def advisory_line(advisory: Advisory) -> str:
-    """One advisory for a terminal or a log: code, what, and the answer or else what to do."""
-    after = advisory.answer or "; ".join(part for part in (advisory.seen, advisory.hint) if part)
-    return f"{advisory.code}: {advisory.message}" + (f" ({after})" if after else "")
+    """One advisory on one line: code, what, and the answer or else what to do."""
+    return "; ".join((f"{advisory.code}: {advisory.message}", *afterwards(advisory)))
+
+
+def afterwards(advisory: Advisory) -> tuple[str, ...]:
+    """What follows an advisory's message: which run answered it, else which run saw it and what to do."""
+    if advisory.answer:
+        return (advisory.answer,)
+    return tuple(part for part in (advisory.seen, advisory.hint) if part)
 
 
 def silenced_line(codes: Collection[str]) -> str:

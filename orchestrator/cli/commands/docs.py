@@ -1,4 +1,4 @@
-"""`gate0 docs`: the manual of each file format, from the schema that checks it, and of every published figure."""
+"""`gate0 docs`: the manual of each file format, from the schema that checks it, of every published figure, and rule."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ from orchestrator.cli.options import json_option
 
 TOPICS = ("profile", "workload", "hosts", "suite")
 METRICS = "metrics"
+RULES = "rules"
 
 
 @click.command()
-@click.argument("topic", type=click.Choice((*TOPICS, METRICS)))
+@click.argument("topic", type=click.Choice((*TOPICS, METRICS, RULES)))
 @click.argument("name", required=False)
 @click.option("--schema", "as_schema", is_flag=True, help="the JSON Schema itself, for an editor")
 @json_option
 def docs(*, topic: str, name: str | None, as_schema: bool, as_json: bool) -> int:
-    """Print a manual as Markdown: of a file format, or of the figures (`metrics`, with NAME of one alone)."""
+    """Print a manual as Markdown: of a file format, of the figures (`metrics`) or of the rules that advise (`rules`).
+
+    With NAME one figure, or the rules whose code begins so.
+    """
     if topic == METRICS:
         return _metrics(name, as_schema=as_schema, as_json=as_json)
+    if topic == RULES:
+        return _rules(name, as_schema=as_schema, as_json=as_json)
     if name is not None:
-        raise click.UsageError(f"`docs {topic}` takes no name; `docs {METRICS} NAME` does")
+        raise click.UsageError(f"`docs {topic}` takes no name; `docs {METRICS} NAME` and `docs {RULES} CODE` do")
     import json
 
     from orchestrator.cli.printer import Printer
@@ -42,6 +48,26 @@ def _metrics(name: str | None, *, as_schema: bool, as_json: bool) -> int:
     printer = Printer(is_json=as_json)
     printer.answer(manual(found).rstrip("\n"))
     printer.document({"definitions": [d.as_json() for d in found]})
+    return 0
+
+
+def _rules(name: str | None, *, as_schema: bool, as_json: bool) -> int:
+    from orchestrator.cli.printer import Printer
+    from orchestrator.engines.rules.manual import as_json as rule_json
+    from orchestrator.engines.rules.manual import manual
+    from orchestrator.engines.rules.reading import all_rules
+    from orchestrator.errors import InputError
+    from orchestrator.profile.wording import did_you_mean
+
+    if as_schema:
+        raise click.UsageError("rules have no schema; `--json` gives them whole")
+    found = tuple(rule for rule in all_rules() if rule.code.startswith((name or "").upper()))
+    if not found:
+        near = did_you_mean(name or "", [rule.code for rule in all_rules()])
+        raise InputError(f"no rule has the code {name}{near}", hint=f"`gate0 docs {RULES}` lists them")
+    printer = Printer(is_json=as_json)
+    printer.answer(manual(found).rstrip("\n"))
+    printer.document({"rules": [rule_json(rule) for rule in found]})
     return 0
 
 

@@ -65,7 +65,7 @@ def plan(
 
 
 def _say(printer: Printer, plan: Plan) -> None:
-    from orchestrator.engines.remarks import advisory_line, silenced_line
+    from orchestrator.engines.remarks import afterwards, silenced_line
 
     printer.answer(f"{plan.profile}, digest {plan.digest}")
     for host in plan.hosts:
@@ -78,8 +78,10 @@ def _say(printer: Printer, plan: Plan) -> None:
     for note in plan.notes:
         printer.answer(f"note: {note}")
     for advisory in plan.advisories:
-        answer = "answered" if advisory.answer else advisory.severity
-        printer.answer(f"{answer} {advisory_line(advisory)}")
+        kind = "answered" if advisory.answer else advisory.severity
+        printer.answer(f"{kind} {advisory.code}: {advisory.message}")
+        for line in afterwards(advisory):
+            printer.answer(f"  {'hint: ' if line == advisory.hint else ''}{line}")
     if plan.silenced:
         printer.answer(silenced_line(plan.silenced))
     printer.answer(f"\nreplaces: {plan.replaces}")
