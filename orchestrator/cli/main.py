@@ -16,6 +16,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("run", "deploy, gate, sweep and record one profile on its hosts"),
     "plan": ("plan", "show all that `run` would do, without touching a host"),
     "validate": ("validate", "check profiles and report every problem"),
+    "flags": ("flags", "list, explain and compare the flags of engine versions and images"),
     "deploy": ("deploy", "start a profile's server, wait for its first token, leave it up"),
     "check": ("check", "gate a server: by URL, or one that gate0 started"),
     "sweep": ("sweep", "measure a server by URL"),
