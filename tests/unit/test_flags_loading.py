@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.engines import llamacpp, vllm
 from orchestrator.engines.flags.comparing import DefaultChanged, Renamed, compare
 from orchestrator.engines.flags.document import decode, encode
 from orchestrator.engines.flags.facts import load_facts
@@ -24,6 +25,7 @@ from orchestrator.engines.flags.loading import (
 from orchestrator.engines.flags.model import ValueKind
 from orchestrator.engines.flags.reading import spellings
 from orchestrator.engines.images import image_tag_version, version_key
+from orchestrator.engines.words import Parser
 from orchestrator.errors import InputError
 from orchestrator.profile.digest import profile_digest
 from orchestrator.profile.model import Profile
@@ -310,3 +312,12 @@ def test_an_extracted_list_becomes_ours() -> None:
     assert made.json_classes["C"]["k"].known == ("a",)
     assert made.env == {"VLLM_A": "3", "VLLM_B": None}
     assert (made.env_prefix, made.conventions.null_word, made.conventions.dotted) == ("VLLM_", "None", True)
+
+
+@pytest.mark.parametrize(("engine", "parser"), [("vllm", vllm.PARSER), ("llamacpp", llamacpp.PARSER)])
+def test_the_aliases_that_are_written_are_those_of_the_newest_list(engine: str, parser: Parser) -> None:
+    known = spellings(load(engine, versions(engine)[-1]))
+
+    wrong = {alias: name for alias, name in parser.aliases.items() if known[alias].flag.name != f"--{name}"}
+
+    assert wrong == {}
