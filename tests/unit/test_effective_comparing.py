@@ -29,6 +29,7 @@ LIST = Catalogue(
             Flag(name="--scheduling-policy", kind=ValueKind.STR, default="fcfs"),
             Flag(name="--stream-interval", kind=ValueKind.INT, default=1),
             Flag(name="--attention-backend", kind=ValueKind.STR),
+            Flag(name="--optimization-level", kind=ValueKind.STR, default="O2"),
             Flag(name="--swap-space", kind=ValueKind.FLOAT, is_inert=True, deprecated="it does nothing any more"),
         )
     },

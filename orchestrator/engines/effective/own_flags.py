@@ -46,7 +46,8 @@ def compare_flag(path: str, declared: Json, flag: Given, evidence: Evidence) -> 
         return confess(path, declared, notice)
     if known is not None and known.is_inert:
         version = evidence.catalogue.version if evidence.catalogue else ""
-        why = known.deprecated or f"{flag.word} does nothing in {evidence.engine} {version}"
+        said = f": {known.deprecated}" if known.deprecated else ""
+        why = f"{flag.word} does nothing in {evidence.engine} {version}{said}"
         return Compared(path=path, declared=declared, agreement=Agreement.IGNORED, source="flag list", why=why)
     judge = JUDGES.get((evidence.engine, flag.name))
     row = judge(path, flag, evidence) if judge else settle(path, flag.value, name, evidence)
@@ -78,7 +79,10 @@ def _by_default(path: str, declared: Json, flag: Given, known: Flag | None, evid
     if known is None or known.default is None or evidence.catalogue is None or evidence.catalogue.is_partial:
         return untold(path, declared, "not among the arguments that differ from their defaults")
     version = evidence.catalogue.version
-    if liken(flag.value, known.default, is_word=True) is Likeness.SAME:
+    likeness = liken(flag.value, known.default, is_word=True)
+    if likeness is Likeness.INCOMPARABLE:
+        return untold(path, declared, "not among the arguments that differ from their defaults")
+    if likeness is Likeness.SAME:
         why = f"the engine lists only what differs from its default, and this is the default in {version}"
         return Compared(path=path, declared=declared, agreement=Agreement.SAME, running=known.default, why=why)
     why = f"the engine does not list it, so its default holds ({version})"

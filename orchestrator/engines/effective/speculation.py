@@ -93,8 +93,9 @@ def _counted(declared: Speculative, wanted: Mapping[str, Json], evidence: Eviden
     """The counters have the last word; without traffic what is configured stands."""
     numbers = {name: _number(evidence, name) for name in ("drafts", "drafted_tok", "accepted_tok", "acceptance_length")}
     is_counting = numbers["drafts"] is not None
-    if evidence.engine == "vllm" and evidence.told.metrics and not is_counting:
-        # vLLM has these counters from the start, and only with speculation.
+    has_counters = any(name.startswith("vllm:") for name in evidence.told.metrics)
+    if evidence.engine == "vllm" and has_counters and not is_counting:
+        # vLLM has these counters from the start, and only with speculation; without statistics it has none at all.
         why = "there are no counters of speculation, so it is off"
         return Compared(path=PATH, declared=wanted, agreement=Agreement.IGNORED, source="metrics", why=why)
     verdict = judge_speculation(
