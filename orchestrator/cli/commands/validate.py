@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orchestrator.cli.printer import Printer
 
 SEVERITIES = ("error", "warning", "advice")
+SILENCE_HINT = "hint: `silence: [CODE]` in a profile leaves one out; `gate0 docs rules CODE` says more of it"
 
 
 @click.command()
@@ -71,6 +72,8 @@ def _show(printer: Printer, found: Sequence[Diagnostic], form: str) -> None:
             printer.answer(f"  hint: {one.hint}")
         if one.evidence:
             printer.answer(f"  seen: {', '.join(one.evidence)} ({one.standing})")
+    if form == "text" and any(one.severity != "error" for one in found):
+        printer.answer(SILENCE_HINT)
 
 
 def _summary(found: Sequence[Inspected], counts: dict[str, int], silenced: int) -> str:
