@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup check unit test cover demo lab lab-down bench samples screenshots readme build test-vllm clean
+.PHONY: help setup check unit test cover demo lab lab-down bench samples corpus screenshots readme build test-vllm clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,9 @@ samples: setup  ## a record of the lab, and the figures of four field reports as
 	rm -rf results/samples/*-transcript-*
 	mkdir -p results/samples && cp -r samples/lab/* results/samples/
 	$(BIN)/gate0 import samples/reports/*.yaml --results results/samples
+
+corpus: setup  ## import other people's recipes and compare each command line with its source (CORPUS=folder)
+	$(BIN)/python tools/corpus.py $(CORPUS)
 
 screenshots: setup  ## pictures of the page from sample records, desktop and phone, light and dark, in screenshots/
 	$(BIN)/python tools/screenshots.py

@@ -90,6 +90,17 @@ class Printer:
                 line = Text.assemble((f"{status:<11}", STYLES.get(status, "")), " ", text)
             self.err.print(line)
 
+    def progress_table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A table beside the answer."""
+        if self.is_quiet:
+            return
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in head:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*(styled(cell) for cell in row))
+        self.err.print(table)
+
     def warning(self, text: str) -> None:
         self.err.print(Text.assemble(("warning: ", "yellow"), text))
 

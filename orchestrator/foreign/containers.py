@@ -12,7 +12,10 @@ from orchestrator.profile.short_forms import mount_from
 from orchestrator.values import Json
 
 LAUNCHERS = frozenset({"sparkrun", "spark-vllm-docker"})
-"""Forms whose tools start containers on the host's network with its shared memory, as gate0 does by default."""
+"""Tools whose recipes count a GPU a host, and mount the hub's cache themselves."""
+
+ON_THE_HOST = LAUNCHERS | {"command"}
+"""Forms that mean the host's network and its shared memory, as gate0 does by default."""
 
 _RESTARTS = ("no", "on-failure", "always", "unless-stopped")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -94,7 +97,7 @@ def _network(launch: Launch, kept: Kept) -> None:
         why = "container.network: a network of this name must be on the host"
         kept.note(Fate.PERSON, f"network {network}", "network", why)
     if network in {None, "default"}:
-        if not ports and launch.image and launch.form not in LAUNCHERS:
+        if not ports and launch.image and launch.form not in ON_THE_HOST:
             why = "no port is published: gate0 uses the host's network, so that the server can be reached"
             kept.note(Fate.TRANSLATED, "network", "network", why)
         return
@@ -105,7 +108,7 @@ def _network(launch: Launch, kept: Kept) -> None:
 def _memory(launch: Launch, kept: Kept) -> None:
     ipc = launch.ipc
     if launch.shm_gib is not None:
-        if ipc == "host" or (ipc is None and launch.form in LAUNCHERS):
+        if ipc == "host" or (ipc is None and launch.form in ON_THE_HOST):
             kept.note(Fate.DROPPED, f"shm {launch.shm_gib:g} GiB", "shm_size", "no effect beside `ipc: host`")
         else:
             kept.document["shm_gib"] = round(launch.shm_gib, 6)
@@ -113,7 +116,7 @@ def _memory(launch: Launch, kept: Kept) -> None:
             if ipc not in {None, "default"}:
                 kept.document["ipc"] = ipc
             return
-    if ipc is None and launch.image and launch.form not in LAUNCHERS and launch.shm_gib is None:
+    if ipc is None and launch.image and launch.form not in ON_THE_HOST and launch.shm_gib is None:
         kept.document["ipc"] = "default"
     elif ipc not in {None, "host"}:
         kept.document["ipc"] = ipc

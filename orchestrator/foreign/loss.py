@@ -44,14 +44,24 @@ def as_json(notes: Sequence[Note]) -> list[dict[str, Json]]:
 
 
 def comments(notes: Sequence[Note], source: str) -> str:
-    """The report as a comment block; what was kept as it is only counted, and the block is bounded."""
-    shown = [note for note in in_order(notes) if note.fate is not Fate.KEPT]
+    """The report as a comment block; what stands in the profile anyway is only counted, and it is bounded."""
+    shown = [note for note in in_order(notes) if note.fate is not Fate.KEPT and not _is_plain(note)]
     shown.sort(key=lambda note: note.fate is not Fate.PERSON)
     lines = [f"imported from {source}: {summary(notes)}"]
     lines += [line for note in shown[:MAX_COMMENTS] for line in _comment(note)]
     if len(shown) > MAX_COMMENTS:
         lines.append(f"… and {len(shown) - MAX_COMMENTS} more; import it again to see them")
-    return "".join(f"# {line}\n" for line in lines)
+    return "".join(f"# {_printable(line)}\n" for line in lines)
+
+
+def _printable(line: str) -> str:
+    """Without what ends a comment or is no text in YAML."""
+    return "".join(sign if sign.isprintable() else "?" for sign in line)
+
+
+def _is_plain(note: Note) -> bool:
+    """A flag that became a setting of the same meaning: the profile itself says it."""
+    return note.fate is Fate.TRANSLATED and note.why.startswith("serve.") and " " not in note.why
 
 
 def _comment(note: Note) -> Iterator[str]:

@@ -143,7 +143,8 @@ class _Recipe:
     def values(self) -> dict[str, str]:
         """What placeholders stand for."""
         model: dict[str, Any] = {"model": self.recipe["model"]} if isinstance(self.recipe.get("model"), str) else {}
-        return braces.resolve({**BUILT_IN, **model, **self.defaults})
+        values: dict[str, Any] = {**BUILT_IN, **model, **self.defaults}
+        return braces.resolve(values)
 
     def command(self, key: str, env: Mapping[str, EnvValue]) -> _Command:
         given = self.recipe[key]

@@ -8,6 +8,7 @@ for; what remains at the end was answered by nobody, and there is no such step t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from orchestrator.engines import llamacpp, sglang, vllm
 from orchestrator.engines.assembly import Recipe
@@ -68,6 +69,7 @@ class _Translation:
         places = launch.places[program.at :] if program.at >= 0 else ("",) * -program.at + launch.places
         self.items = list(read_items(program.engine, self.catalogue, program.rest, places))
         self.said: dict[int, Note] = {}
+        self.verbatim = _before_strays(self.items)
         self.left: list[Item] = list(self.items)
         self.document: Document = dict(self.base)
         self.extra: list[Note] = []
@@ -98,7 +100,8 @@ class _Translation:
     def _shell_words(self) -> None:
         """Words that wait for a shell: they stay, and somebody must fill them in."""
         for item in self.left:
-            if any("${" in word or "$(" in word or "`" in word for word in item.words) and item.name != MODEL:
+            is_told = item.name in {MODEL, "--api-key"}
+            if not is_told and any("${" in word or "$(" in word or "`" in word for word in item.words):
                 why = "a shell's variable or code: gate0 passes it as it stands, write its value"
                 self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
 
@@ -140,7 +143,7 @@ class _Translation:
             )
 
     def _single(self, flag: str, key: str, read: Callable[[str], Json]) -> None:
-        given = [item for item in self.left if item.name == flag]
+        given = [item for item in self.left if item.name == flag and id(item) not in self.verbatim]
         if len(given) != 1 or len(given[0].values) != 1 or (value := read(given[0].values[0])) is None:
             return
         probe = {"model": "zqx/zqx", key: value}
@@ -165,7 +168,7 @@ class _Translation:
             self.take([item], Fate.TRANSLATED, why)
 
     def _settings(self) -> None:
-        once = [item for item in self.left if self._count(item) == 1]
+        once = [item for item in self.left if self._count(item) == 1 and id(item) not in self.verbatim]
         for key, value, found in self._inverse().settings(once):
             self._serve(key, value)
             self.where_serve[key] = found
@@ -214,7 +217,7 @@ class _Translation:
                 self._repeated(item)
                 continue
             entry = keyed(item, self.recipe.parser, self.catalogue, self.engine.name)
-            if entry is None:
+            if entry is None or id(item) in self.verbatim:
                 self._last(item)
                 continue
             self._flag(*entry)
@@ -230,6 +233,9 @@ class _Translation:
         self._last(item)
 
     def _last(self, item: Item) -> None:
+        if item.name == STRAY and not any(item.words):
+            self.take([item], Fate.DROPPED, "an empty word: what a shell's variable came to")
+            return
         known = self.document.get("args")
         self.document["args"] = [*(known if isinstance(known, Sequence) else ()), *item.words]
         if item.name == STRAY:
@@ -317,6 +323,12 @@ class _Translation:
     def _unserved_problems(self) -> list[Note]:
         problems = self.engine.problems(build_profile(self.document))
         return [Note(fate=Fate.PERSON, what=path, where="the profile", why=message) for path, message in problems]
+
+
+def _before_strays(items: Sequence[Item]) -> frozenset[int]:
+    """Flags with a word behind them that nothing takes: they stay together, so that both are seen for what they are."""
+    pairs = pairwise(items)
+    return frozenset(id(one) for one, after in pairs if after.name == STRAY and any(after.words) and one.name != MODEL)
 
 
 def _shown(item: Item) -> str:

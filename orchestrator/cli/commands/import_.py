@@ -1,24 +1,55 @@
-"""`gate0 import`: what other tools measured, as records marked foreign."""
+"""`gate0 import`: other people's configurations as profiles, and what other tools measured as foreign records."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from orchestrator.cli.options import json_option, results_option
 
+if TYPE_CHECKING:
+    from orchestrator.cli.printer import Printer
+
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--workload", metavar="NAME", help="stand in the tables of this workload; default the tool's name")
-@click.option("--note", default="", metavar="TEXT", help="what should be known of it, as the tool's version or the box")
+@click.option("-o", "--output", metavar="FILE|DIR", help="configuration: default stdout; DIR/ for a file a profile")
+@click.option("--service", metavar="NAME", help="configuration: the one server of several")
+@click.option("--image", metavar="IMAGE", help="configuration: this image, for a command that names none")
+@click.option("--force", is_flag=True, help="configuration: write over a profile that is there")
+@click.option(
+    "--workload", metavar="NAME", help="result: stand in the tables of this workload; default the tool's name"
+)
+@click.option("--note", default="", metavar="TEXT", help="result: what should be known of it, as the tool's version")
 @results_option
 @json_option
-def import_(*, files: tuple[str, ...], workload: str | None, note: str, results: str | None, as_json: bool) -> int:
-    """Read result FILEs of one tool into one record, a transcript into one for each configuration.
+def import_(
+    *,
+    files: tuple[str, ...],
+    output: str | None,
+    service: str | None,
+    image: str | None,
+    force: bool,
+    workload: str | None,
+    note: str,
+    results: str | None,
+    as_json: bool,
+) -> int:
+    """Turn a configuration into a profile, or results into a record. Each FILE is recognised by its content; - is
+    standard input.
 
-    Each file is recognised by its content.
+    A configuration's profile goes to stdout or `-o`, and what was kept, translated, dropped, or needs a person is
+    told line by line on stderr and in comments at the profile's end. Exit code 1: the profile was written and does not
+    pass `gate0 validate`, which says why.
+
+    \b
+    sparkrun, spark-vllm-docker  recipes of any version
+    docker                       `docker run` lines and scripts, compose files
+    others                       systemd units, Kubernetes manifests, a bare `vllm serve …`, `llama-server …`
+
+    Result files of one tool become one record, a transcript one for each configuration.
 
     \b
     vLLM        `bench serve` JSON, with `--save-detailed` or not, appended ones too; a sweep's summary.json;
@@ -34,12 +65,29 @@ def import_(*, files: tuple[str, ...], workload: str | None, note: str, results:
     The record keeps each figure with the tag of its tool's own definition, the requests' stamps where a file has them,
     and the file itself with its keys and passwords as ***. It has no gates, and nothing of it is marked best.
     """
-    from orchestrator.cli.compose import results_root
+    from orchestrator.cli import configurations
     from orchestrator.cli.printer import Printer
+    from orchestrator.errors import InputError
+
+    printer = Printer(is_json=as_json)
+    sources = [configurations.read_source(name) for name in files]
+    configured = [configurations.is_configuration(source) for source in sources]
+    wish = configurations.Wish(output=output or "-", service=service, image=image, is_forced=force)
+    if all(configured):
+        return configurations.import_configurations(sources, wish, printer)
+    if any(configured) or "-" in files:
+        odd = next(source.name for source, is_known in zip(sources, configured, strict=True) if not is_known)
+        raise InputError(f"{odd} is no configuration", hint="import results by themselves, from files")
+    return _import_results(files, workload=workload, note=note, results=results, printer=printer)
+
+
+def _import_results(
+    files: tuple[str, ...], *, workload: str | None, note: str, results: str | None, printer: Printer
+) -> int:
+    from orchestrator.cli.compose import results_root
     from orchestrator.records.exchange.importing import find_imported, merged, read_files, write_foreign
     from orchestrator.records.store import Store
 
-    printer = Printer(is_json=as_json)
     store = Store(results_root(results))
     runs = read_files([Path(name) for name in files])
     read = {(f.name, "" if f.is_alone else f.digest): f for run in runs for f in run}.values()

@@ -1,0 +1,204 @@
+"""Other people's configurations as profiles: recognised, read, translated, written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.engines.engine import Engine
+from orchestrator.errors import InputError
+from orchestrator.foreign import carrying, judging
+from orchestrator.foreign.command import read_command
+from orchestrator.foreign.compose import read_compose
+from orchestrator.foreign.docker_run import read_docker_run
+from orchestrator.foreign.found import Found
+from orchestrator.foreign.k8s import read_k8s
+from orchestrator.foreign.model import Draft, Fate, Launch, Note
+from orchestrator.foreign.recipes import read_recipe
+from orchestrator.foreign.recognising import (
+    COMMAND,
+    COMPOSE,
+    DOCKER_RUN,
+    K8S,
+    RECIPE,
+    SUPPORTED,
+    SYSTEMD,
+    Recognised,
+    recognise,
+)
+from orchestrator.foreign.shell import ReadFile
+from orchestrator.foreign.systemd import read_systemd
+from orchestrator.foreign.translation import translate
+from orchestrator.foreign.writing import profile_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """One server of a source as a profile.
+
+    Attributes:
+        launch: As its form says it.
+        text: The profile file.
+    """
+
+    launch: Launch
+    draft: Draft
+    text: str
+
+    @property
+    def name(self) -> str:
+        return str(self.draft.document["name"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a source came to.
+
+    Attributes:
+        notes: Of what belongs to none of the profiles (a service that serves no model).
+        refused: Of servers that no profile can be made of, why.
+    """
+
+    kind: str
+    profiles: tuple[Imported, ...]
+    notes: tuple[Note, ...] = ()
+    refused: tuple[InputError, ...] = ()
+
+
+def import_text(
+    text: str,
+    *,
+    source: str,
+    engines: Mapping[str, Engine],
+    read_file: ReadFile | None = None,
+    values: Mapping[str, str] | None = None,
+    service: str | None = None,
+    image: str | None = None,
+) -> Outcome:
+    """Everything that a text lets be served.
+
+    Args:
+        source: What the text is called in messages.
+        read_file: Gives the text of files that it names.
+        values: Variables that are set where it is started.
+        service: Only the server of this name.
+        image: The image for a command that names none, or another one than the source's.
+
+    Raises:
+        InputError: It is nothing that gate0 reads, names no server, or none of its servers can be declared.
+    """
+    if "\0" in text:
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InputError(f"{source}:{line}: holds a NUL character: this is no text")
+    known = recognise(text, source)
+    if known is None:
+        raise InputError(f"{source} is no configuration that gate0 reads", hint=f"it reads {SUPPORTED}")
+    found = read(known, text, source=source, read_file=read_file, values=values)
+    launches = _chosen(found, source, service)
+    done: list[Imported] = []
+    refused: list[InputError] = []
+    for launch in launches:
+        try:
+            done.append(_imported(replace(launch, image=image or launch.image), known, engines))
+        except InputError as exc:
+            refused.append(exc)
+    if not done:
+        raise refused[0] if len(refused) == 1 else _all_refused(refused, source)
+    return Outcome(kind=known.kind, profiles=_named_apart(done, source), notes=found.notes, refused=tuple(refused))
+
+
+def read(
+    known: Recognised,
+    text: str,
+    *,
+    source: str,
+    read_file: ReadFile | None = None,
+    values: Mapping[str, str] | None = None,
+) -> Found:
+    """The launches of a recognised text.
+
+    Raises:
+        InputError: It breaks its own form.
+    """
+    if known.kind == RECIPE and known.read is not None:
+        carried = carrying.find(text)
+        launches = read_recipe(known.read, source)
+        return Found(launches=tuple(replace(launch, carried=carried) for launch in launches))
+    if known.kind == K8S:
+        return read_k8s(text, source=source, values=values)
+    return _READERS[known.kind](text, source=source, read_file=read_file, values=values)
+
+
+def _imported(launch: Launch, known: Recognised, engines: Mapping[str, Engine]) -> Imported:
+    draft = _carried(launch, known, engines) or translate(launch)
+    return Imported(launch=launch, draft=draft, text=profile_text(draft, launch.source))
+
+
+def _carried(launch: Launch, known: Recognised, engines: Mapping[str, Engine]) -> Draft | None:
+    """The profile that gate0 wrote into its own export, as long as nobody changed what stands beside it."""
+    if launch.carried is None:
+        return None
+
+    def again(text: str, source: str) -> Sequence[Launch]:
+        return read(known, text, source=source).launches
+
+    why = judging.still_true(launch.carried, launch, engines, again)
+    if why is None:
+        note = Note(
+            fate=Fate.KEPT,
+            what=f"profile {launch.carried.get('name')}",
+            where="the comment of the export",
+            why="gate0's own export, unchanged: the profile that it was made from",
+        )
+        return Draft(document=dict(launch.carried), notes=(note,))
+    note = Note(
+        fate=Fate.DROPPED,
+        what=f"profile {launch.carried.get('name')}",
+        where="the comment of the export",
+        why=f"changed since gate0 exported it: {why}",
+    )
+    return translate(replace(launch, carried=None, notes=(*launch.notes, note)))
+
+
+def _chosen(found: Found, source: str, service: str | None) -> tuple[Launch, ...]:
+    if not found.launches:
+        reasons = "; ".join(f"{note.what}: {note.why}" for note in found.notes[:3])
+        raise InputError(
+            f"{source} starts no server that gate0 can make a profile of" + (f" ({reasons})" if reasons else ""),
+            hint=f"gate0 imports vLLM, SGLang and llama-server from {SUPPORTED}",
+        )
+    if service is None:
+        return found.launches
+    chosen = tuple(launch for launch in found.launches if launch.name == service)
+    if not chosen:
+        names = ", ".join(str(launch.name) for launch in found.launches)
+        raise InputError(f"{source} has no server named `{service}`", hint=f"it has {names}")
+    return chosen
+
+
+def _named_apart(done: Sequence[Imported], source: str) -> tuple[Imported, ...]:
+    """Each profile under a name of its own."""
+    seen: dict[str, int] = {}
+    apart: list[Imported] = []
+    for one in done:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        if seen[one.name] == 1:
+            apart.append(one)
+            continue
+        draft = replace(one.draft, document={**one.draft.document, "name": f"{one.name[:76]}-{seen[one.name]}"})
+        apart.append(replace(one, draft=draft, text=profile_text(draft, source)))
+    return tuple(apart)
+
+
+def _all_refused(refused: Sequence[InputError], source: str) -> InputError:
+    lines = "\n".join(exc.message for exc in refused)
+    return InputError(lines, hint=refused[0].hint if refused else None)
+
+
+Reader = Callable[..., Found]
+_READERS: Mapping[str, Reader] = {
+    DOCKER_RUN: read_docker_run,
+    COMPOSE: read_compose,
+    SYSTEMD: read_systemd,
+    COMMAND: read_command,
+}
