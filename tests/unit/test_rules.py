@@ -109,6 +109,8 @@ def test_a_command_line_is_read_with_its_origins() -> None:
         ("unsloth/Qwen3.8-Flash-Next-GGUF:UD-IQ1_S", "gdn"),
         ("Qwen/Qwen3-Coder-Next-FP8", "gdn"),
         ("/models/Qwen3.6-27B-Q4_K_M.gguf", "gdn"),
+        ("/cache/hub/models--nvidia--GLM-5.3-Flash-NVFP4/snapshots/53e0082eedebd806", "kda"),
+        ("~/models/Qwen3.8-27B/model.gguf", "gdn"),
         ("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "mamba"),
         ("nvidia/GLM-5.3-Flash-NVFP4", "kda"),
         ("moonshotai/Kimi-Linear-48B-A3B-Instruct", "kda"),
@@ -127,7 +129,9 @@ def test_a_repositorys_name_tells_the_family(model: str, state: str | None) -> N
     assert family.state == state
 
 
-@pytest.mark.parametrize("model", ["someone/unheard-of", "nvidia/MiniMax-M3-NVFP4", "", None])
+@pytest.mark.parametrize(
+    "model", ["someone/unheard-of", "qwen3.8-27b/unheard-of", "nvidia/MiniMax-M3-NVFP4", "/", "", None]
+)
 def test_an_unknown_name_is_unknown_and_not_plain(model: str | None) -> None:
     assert find_family(model) is None
 

@@ -43,10 +43,14 @@ def find_family(model: str | None, families: Sequence[Family] | None = None) -> 
     """The family of a repository or path (`unsloth/Qwen3.8-27B-NVFP4`); None: unknown, which is not "none of these".
 
     The first family with a pattern in the last part of the name wins: the file lists the special before the general.
+    Of a path, folders above it are asked too (`…/models--org--name/snapshots/COMMIT`, `…/name/model.gguf`).
     """
-    name = (model or "").rstrip("/").rpartition("/")[2]
+    parts = [part for part in (model or "").split("/") if part]
+    is_path = (model or "").startswith(("/", "~", "."))
     known = all_families() if families is None else families
-    return next((f for f in known if any(p.search(name) for p in f.patterns)), None)
+    names = [part.rpartition("--")[2] for part in reversed(parts)]
+    asked = names if is_path else names[:1]
+    return next((f for name in asked for f in known if any(p.search(name) for p in f.patterns)), None)
 
 
 @cache
