@@ -61,15 +61,14 @@ def _of_llamacpp(engine: StepEngine, method: str, path: str) -> bytes | None:
             {
                 "total_slots": slots,
                 "build_info": VERSION,
-                "default_generation_settings": {
-                    "n_ctx": kv_tok // slots,
-                    "params": {"speculative.types": _types(engine)},
-                },
+                # The real one says "none" here even while it drafts; its slots tell.
+                "default_generation_settings": {"n_ctx": kv_tok // slots, "params": {"speculative.types": "none"}},
             }
         )
     if (method, path) == ("GET", "/slots"):
         busy = len(engine.running)
-        return orjson.dumps([{"id": i, "is_processing": i < busy} for i in range(slots)])
+        is_drafting = drafts_tok(engine.settings) > 0
+        return orjson.dumps([{"id": i, "is_processing": i < busy, "speculative": is_drafting} for i in range(slots)])
     return None
 
 
@@ -87,10 +86,6 @@ def _server_info(settings: MockSettings) -> dict[str, Any]:
 
 def _kv_tok(settings: MockSettings) -> int:
     return (settings.cache_blocks or 1_000_000) * settings.block_tok
-
-
-def _types(engine: StepEngine) -> str:
-    return "draft-mtp" if drafts_tok(engine.settings) else "none"
 
 
 def _tokenized(body: bytes, settings: MockSettings) -> bytes | None:

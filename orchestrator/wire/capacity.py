@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from orchestrator.values import Json
 from orchestrator.wire.chat import Target
@@ -34,7 +35,9 @@ def read_capacity(target: Target, engine: str) -> Capacity:
         return _vllm(target)
     if engine == "sglang":
         return _sglang(target.get_json("/server_info"))
-    return _llamacpp(target.get_json("/props")) if engine == "llamacpp" else Capacity()
+    if engine == "llamacpp":
+        return _llamacpp(target.get_json("/props"), target.get_json("/slots"))
+    return Capacity()
 
 
 def _vllm(target: Target) -> Capacity:
@@ -74,14 +77,19 @@ def _sglang(info: Json) -> Capacity:
     )
 
 
-def _llamacpp(props: Json) -> Capacity:
-    context, slots = _whole(dig(props, "default_generation_settings.n_ctx")), _whole(dig(props, "total_slots"))
-    settings = dig(props, "default_generation_settings.params")
-    types = settings.get("speculative.types") if isinstance(settings, Mapping) else None
+def _llamacpp(props: Json, slots: Json) -> Capacity:
+    """Of drafting only the slots tell: `/props` has `speculative.types: none` whatever it drafts with (b10434)."""
+    context, count = _whole(dig(props, "default_generation_settings.n_ctx")), _whole(dig(props, "total_slots"))
+    told = [slot.get("speculative") for slot in slots if isinstance(slot, Mapping)] if _is_list(slots) else []
+    known = [value for value in told if isinstance(value, bool)]
     return Capacity(
-        kv_tok=None if context is None or slots is None else context * slots,
-        is_speculative=types not in ("none", "") if isinstance(types, str) else None,
+        kv_tok=None if context is None or count is None else context * count,
+        is_speculative=any(known) if known else None,
     )
+
+
+def _is_list(value: Json) -> TypeGuard[Sequence[Json]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _whole(value: Json) -> int | None:

@@ -117,7 +117,17 @@ SERVER_INFO = {"max_total_num_tokens": 5000, "page_size": 1}
             Capacity(kv_tok=1600, unit_tok=528, is_speculative=None),
         ),
         ("vllm", place(), Capacity()),
-        ("llamacpp", place({"/props": PROPS}), Capacity(kv_tok=8192, is_speculative=False)),
+        ("llamacpp", place({"/props": PROPS}), Capacity(kv_tok=8192)),
+        (
+            "llamacpp",
+            place({"/props": PROPS, "/slots": [{"id": 0, "speculative": False}]}),
+            Capacity(kv_tok=8192, is_speculative=False),
+        ),
+        (
+            "llamacpp",
+            place({"/props": PROPS, "/slots": [{"id": 0, "speculative": True}, {"id": 1}]}),
+            Capacity(kv_tok=8192, is_speculative=True),
+        ),
         ("sglang", place({"/server_info": SERVER_INFO}), Capacity(kv_tok=5000, unit_tok=1)),
         (
             "sglang",
