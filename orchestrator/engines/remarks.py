@@ -13,9 +13,10 @@ from orchestrator.engines.rules.silencing import Heard, without_silenced
 from orchestrator.profile.model import Profile
 
 CODES = (
-    *("abbreviated_flag", "deprecated_flag", "flag_choice", "flag_conflict", "flag_list", "flag_needs", "flag_range"),
-    *("flag_value", "inert_flag", "json_key", "removed_variable", "repeated_flag", "unknown_flag"),
-    *("unknown_variable", "lanes_and_slots", "many_prefixes", "no_mtp_weights"),
+    *("abbreviated_flag", "ambiguous_flag", "deprecated_flag", "flag_choice", "flag_conflict", "flag_list"),
+    *("flag_needs", "flag_range", "flag_value", "inert_flag", "json_key", "json_syntax", "missing_value"),
+    *("removed_flag", "removed_variable", "repeated_flag", "unexpected_value", "unknown_flag", "unknown_variable"),
+    *("lanes_and_slots", "many_prefixes", "no_mtp_weights"),
 )
 """Codes beside the rules' that can be silenced: an error cannot, only a warning or an advice of the same code."""
 
