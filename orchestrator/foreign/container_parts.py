@@ -19,7 +19,6 @@ _PORT = re.compile(
 _HOME = re.compile(r"^(?:\$HOME|\$\{HOME\}|~)(?=/|$)")
 _HERE = re.compile(r"^(?:\$PWD|\$\{PWD\}|\$\(pwd\)|\.)(?=/|$)")
 _MODES = {"ro": True, "rw": False, "readonly": True}
-_VOLUME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]+")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -62,18 +61,12 @@ def mount_from_text(text: str, *, where: str, folder: str | None = None) -> Part
 
 
 def mount(source: str, target: str, *, is_read_only: bool = False, where: str, folder: str | None = None) -> Part:
-    """A bind mount or a named volume."""
+    """A bind mount or a named volume; a source that is not known stands as written."""
     notes: list[Note] = []
     placed = _HOME.sub("~", source)
-    if _HERE.match(placed) or placed.startswith("../"):
+    if folder is not None and (_HERE.match(placed) or placed.startswith("../")):
         placed = _beside(placed, folder)
-        why = "beside the file or the folder it is started in: " + (
-            f"{placed} must be there on the host" if folder is not None else "write the absolute path on the host"
-        )
-        fate = Fate.PERSON
-        notes.append(Note(fate=fate, what=f"{source}:{target}", where=where, why=why))
-    elif not placed.startswith(("/", "~")) and _VOLUME.fullmatch(placed) is None:
-        why = "the path waits for what only the start tells: write the absolute path on the host"
+        why = f"beside the file, or the folder it is started in: {placed} must be there on the host"
         notes.append(Note(fate=Fate.PERSON, what=f"{source}:{target}", where=where, why=why))
     elif placed != source and not source.startswith("~"):
         why = f"{placed}: the home of who gate0 logs in as"
@@ -123,10 +116,8 @@ def ulimit(text: str) -> Mapping[str, int]:
     return {name: -1 if value == "unlimited" else int(value)}
 
 
-def _beside(source: str, folder: str | None) -> str:
-    relative = re.sub(r"^(?:\$PWD|\$\{PWD\}|\$\(pwd\))", ".", source)
-    if folder is None:
-        return relative
+def _beside(source: str, folder: str) -> str:
+    relative = _HERE.sub(".", source)
     path = folder.rstrip("/").split("/")
     for step in relative.split("/"):
         if step == "..":

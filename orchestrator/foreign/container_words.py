@@ -18,12 +18,13 @@ _KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "sglang": "SGLANG_API_KEY", "llamacpp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerCommand:
-    """A container's words as a launch says them (`Launch.entrypoint`, `Launch.words`), and what a shell in it sets."""
+    """A container's words as a launch says them, what a shell in it sets, and literal keys that must not be shown."""
 
     entrypoint: tuple[str, ...] | None
     words: tuple[str, ...]
     env: Mapping[str, Word]
     notes: tuple[Note, ...] = ()
+    secrets: tuple[str, ...] = ()
 
 
 def container_command(
@@ -31,7 +32,6 @@ def container_command(
     words: Sequence[Word],
     *,
     env: Mapping[str, Word],
-    where: str,
     read_file: ReadFile | None = None,
 ) -> ContainerCommand:
     """What a container starts.
@@ -39,7 +39,6 @@ def container_command(
     Args:
         entrypoint: None: the image's own; () clears it.
         env: The container's variables: a shell in it finds them set, or, where they wait for somebody, not known.
-        where: Place in the source of the whole command, for notes on its words.
 
     Raises:
         InputError: A quote in a shell's text is never closed.
@@ -53,33 +52,44 @@ def container_command(
         served = unwrap(whole, env=env, values=_known(env), read_file=read_file)
         if served is not None:
             kept = None if entrypoint is None and not front else ()
-            taken = tuple(note for note in served.notes if note.what != ":")
-            return _spoken(kept, served.words, served.env, taken, where)
-    return _spoken(None if entrypoint is None else tuple(entrypoint), words, env, (), where)
+            return _spoken(kept, served.words, served.env, served.notes)
+    return _spoken(None if entrypoint is None else tuple(entrypoint), words, env, ())
 
 
-def hide_keys(words: Sequence[Word], *, where: str | None = None) -> tuple[tuple[Word, ...], tuple[Note, ...]]:
-    """Words with a literal key (`--api-key sk-…`) as `${NAME}`, and a note for each."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeWords:
+    """Words with literal keys (`--api-key sk-…`) as `${NAME}`, a note for each, and the keys themselves."""
+
+    words: tuple[Word, ...]
+    notes: tuple[Note, ...] = ()
+    secrets: tuple[str, ...] = ()
+
+
+def hide_keys(words: Sequence[Word]) -> SafeWords:
+    """Words without literal keys."""
     program = next((p for index in range(min(len(words), 8)) if (p := program_at([w.text for w in words], index))), "")
     name = _KEY_VARIABLES.get(program or "", "API_KEY")
     out: list[Word] = []
     notes: list[Note] = []
+    secrets: list[str] = []
     before = ""
     for word in words:
         flag, equals, value = word.text.partition("=")
         if flag in SECRET_FLAGS and equals and _is_literal(value):
             out.append(replace(word, text=f"{flag}=${{{name}}}", missing=(name,)))
-            notes.append(_key_note(flag, name, where or f"line {word.line}"))
+            notes.append(_key_note(flag, name, f"line {word.line}"))
+            secrets.append(value)
         elif before in SECRET_FLAGS and _is_literal(word.text) and not word.text.startswith("-"):
             out.append(replace(word, text=f"${{{name}}}", missing=(name,)))
-            notes.append(_key_note(before, name, where or f"line {word.line}"))
+            notes.append(_key_note(before, name, f"line {word.line}"))
+            secrets.append(word.text)
         else:
             out.append(word)
         before = word.text
-    return tuple(out), tuple(notes)
+    return SafeWords(words=tuple(out), notes=tuple(notes), secrets=tuple(secrets))
 
 
-def waiting(words: Sequence[Word], *, where: str | None = None) -> tuple[Note, ...]:
+def waiting(words: Sequence[Word]) -> tuple[Note, ...]:
     """A note for each word that waits for a variable or a shell."""
     notes: list[Note] = []
     before = ""
@@ -88,7 +98,7 @@ def waiting(words: Sequence[Word], *, where: str | None = None) -> tuple[Note, .
             unknown = ", ".join(dict.fromkeys((*word.missing, *word.code)))
             what = f"{before} {word.text}" if before.startswith("-") and not word.text.startswith("-") else word.text
             why = f"waits for {hidden(unknown)}: write the value"
-            notes.append(Note(fate=Fate.PERSON, what=hidden(what), where=where or f"line {word.line}", why=why))
+            notes.append(Note(fate=Fate.PERSON, what=hidden(what), where=f"line {word.line}", why=why))
         before = word.text
     return tuple(notes)
 
@@ -98,14 +108,14 @@ def _spoken(
     words: Sequence[Word],
     env: Mapping[str, Word],
     notes: Sequence[Note],
-    where: str,
 ) -> ContainerCommand:
-    safe, key_notes = hide_keys(words)
+    safe = hide_keys(words)
     return ContainerCommand(
         entrypoint=entrypoint,
-        words=tuple(word.text for word in safe),
+        words=tuple(word.text for word in safe.words),
         env=env,
-        notes=(*notes, *key_notes, *waiting(safe)),
+        notes=(*notes, *safe.notes, *waiting(safe.words)),
+        secrets=safe.secrets,
     )
 
 

@@ -18,7 +18,7 @@ from orchestrator.foreign.container_parts import (
 from orchestrator.foreign.container_words import container_command
 from orchestrator.foreign.docker_options import FATES, OTHERS, Option, RunLine, take_apart
 from orchestrator.foreign.env_files import Reads, read_env
-from orchestrator.foreign.env_values import environment
+from orchestrator.foreign.env_values import environment, say
 from orchestrator.foreign.found import Found
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Fate, Launch, Note
@@ -147,7 +147,7 @@ class _Reader:
             )
             return runs, (replace(note, why="runs in a container that is there already"),)
         env: dict[str, Word] = {**served.env, **(self._exec_env(line) if line is not None else {})}
-        command = container_command((), words, env=env, where=f"line {served.line}", read_file=self.read_file)
+        command = container_command((), words, env=env, read_file=self.read_file)
         told = environment(command.env)
         why = "started inside the container afterwards: gate0 starts the container with it"
         note = Note(
@@ -176,9 +176,7 @@ class _Reader:
         image = line.image
         if image is not None and not image.is_known:
             settings.note(Fate.PERSON, image.text, image.line, "the image waits for a variable: write its name")
-        command = container_command(
-            settings.entrypoint, line.words, env=settings.env, where=f"line {line.line}", read_file=self.read_file
-        )
+        command = container_command(settings.entrypoint, line.words, env=settings.env, read_file=self.read_file)
         told = environment(command.env)
         texts = settings.texts
         shm = size_gib(texts["shm-size"]) if "shm-size" in texts else None
@@ -198,7 +196,9 @@ class _Reader:
             ulimits=settings.ulimits,
             restart=texts.get("restart"),
             gpus=settings.gpus,
-            notes=(*notes, *settings.notes, *told.notes, *command.notes),
+            notes=say(
+                (*notes, *settings.notes, *told.notes, *command.notes), secrets=(*told.secrets, *command.secrets)
+            ),
         )
 
     def _option(self, option: Option, settings: _Settings, around: Mapping[str, Word]) -> None:

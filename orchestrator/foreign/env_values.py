@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from orchestrator.foreign.hiding import MASK, is_secret, is_secret_name
+from orchestrator.foreign.hiding import MASK, is_secret, is_secret_name, masked
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell.expanding import Word
 from orchestrator.profile.model import EnvValue, SecretRef
@@ -17,6 +17,8 @@ class Environment:
 
     values: Mapping[str, EnvValue]
     notes: tuple[Note, ...] = ()
+    secrets: tuple[str, ...] = ()
+    """Literal values that must not be shown anywhere."""
 
 
 def environment(words: Mapping[str, Word], *, where: str | None = None) -> Environment:
@@ -37,7 +39,13 @@ def environment(words: Mapping[str, Word], *, where: str | None = None) -> Envir
             notes.append(note)
         if value != "" or not is_secret_name(name):
             values[name] = value
-    return Environment(values=values, notes=tuple(notes))
+    secrets = tuple(word.text for name, word in words.items() if word.is_known and is_secret(name, word.text))
+    return Environment(values=values, notes=tuple(notes), secrets=secrets)
+
+
+def say(notes: Sequence[Note], secrets: Sequence[str]) -> tuple[Note, ...]:
+    """Notes with `***` for each of the values."""
+    return tuple(replace(note, what=masked(note.what, secrets), why=masked(note.why, secrets)) for note in notes)
 
 
 def _value(name: str, word: Word, where: str) -> tuple[EnvValue, Note | None]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 MASK = "***"
+MIN_SECRET = 4
+"""Shorter values (`1`, `no`) stand elsewhere too: replacing them would hide nothing."""
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:TOKEN|API_?KEYS?|KEY|PASSWORD|PASSWD|PASS|SECRET|SECRET_?KEY|ACCESS_?KEY|CREDENTIALS?)(?:_ID)?$", re.I
 )
@@ -23,6 +26,13 @@ def is_secret_name(name: str) -> bool:
 def is_secret(name: str, value: str) -> bool:
     """True when the value must not be shown: a secret's name, and more than a switch's value."""
     return (is_secret_name(name) and value.lower() not in _SWITCH) or _KEY_WORD.search(value) is not None
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """The text with `***` for each of these values, if it is long enough to be one."""
+    for secret in sorted({secret for secret in secrets if len(secret) >= MIN_SECRET}, key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    return text
 
 
 def hidden(text: str) -> str:

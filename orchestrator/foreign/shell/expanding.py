@@ -60,6 +60,7 @@ class Variables:
         defaults: Defaults that were taken because nothing sets the variable.
         left_out: Variables whose `${NAME:+words}` came to nothing.
         required: `${NAME:?message}` of unset variables.
+        unset: What `unset` took away.
     """
 
     values: dict[str, tuple[Word, ...]] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class Variables:
     defaults: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     required: dict[str, str] = field(default_factory=dict)
+    unset: set[str] = field(default_factory=set)
 
     def copy(self) -> Variables:
         """The same knowledge, to be changed on its own; what is recorded goes to both."""
@@ -97,6 +99,8 @@ class _Fields:
     line: int
     finished: list[Word] = field(default_factory=list)
     current: Word | None = None
+    vanishes: bool = False
+    """An array without items stands in it: `"${A[@]}"` alone is no word, not an empty one."""
 
     def add(self, text: str, *, splits: bool) -> None:
         self.add_word(Word(text=text, line=self.line), splits=splits)
@@ -123,9 +127,10 @@ class _Fields:
         )
 
     def end(self) -> None:
-        if self.current is not None:
+        if self.current is not None and not (self.vanishes and self.current.text == ""):
             self.finished.append(self.current)
         self.current = None
+        self.vanishes = False
 
     def done(self) -> tuple[Word, ...]:
         self.end()
@@ -143,6 +148,8 @@ def _expand_into(fields: _Fields, pieces: tuple[Piece, ...], variables: Variable
         values = _values(piece, variables, fields.line)
         if isinstance(piece, Reference) and _is_all(piece) and piece.is_quoted and "*" in {piece.name, piece.index}:
             values = (Word(text=" ".join(v.text for v in values), line=fields.line),)
+        elif isinstance(piece, Reference) and _is_all(piece) and not values:
+            fields.vanishes = True
         for index, value in enumerate(values):
             if index:
                 fields.end()

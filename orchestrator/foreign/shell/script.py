@@ -64,12 +64,14 @@ class Script:
     Attributes:
         values: Variables as they stand at its end.
         exported: Of these, what is exported.
+        unset: Variables that `unset` took away.
         notes: What was put right, skipped or could not be told, in the order of the text.
     """
 
     commands: tuple[Command, ...]
     values: Mapping[str, Word]
     exported: Mapping[str, Word]
+    unset: frozenset[str] = frozenset()
     notes: tuple[Note, ...] = ()
 
 
@@ -102,7 +104,13 @@ def read_script(
     run.say_variables(variables, line)
     known = {name: words[0] for name, words in variables.values.items() if len(words) == 1}
     exported = {name: known[name] for name in variables.exported if name in known}
-    return Script(commands=tuple(run.commands), values=known, exported=exported, notes=tuple(run.notes))
+    return Script(
+        commands=tuple(run.commands),
+        values=known,
+        exported=exported,
+        unset=frozenset(variables.unset),
+        notes=tuple(run.notes),
+    )
 
 
 def split_words(text: str, *, line: int = 1) -> tuple[Word, ...]:
@@ -341,6 +349,7 @@ class _Run:
                 for name in names:
                     variables.values.pop(name, None)
                     variables.exported.discard(name)
+                    variables.unset.add(name)
             case ["set", "--", *_]:
                 variables.positional = words[2:]
             case ["set", *options]:

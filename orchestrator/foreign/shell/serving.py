@@ -56,6 +56,7 @@ _POSITIONAL = {"taskset": 1, "timeout": 1, "chrt": 1}
 """Words of their own before the command: a CPU mask, a duration, a priority."""
 
 _HARMLESS = _names("echo printf sleep date clear tee cat true tail grep sed awk curl wc head")
+_SILENCED = frozenset({">& 2", ">& 1", "> /dev/null", "&> /dev/null", "> /dev/stderr"})
 _DONE_BY_GATE0 = {"pull", "rm", "stop", "kill", "logs", "ps", "inspect", "network", "volume", "wait", "login", "info"}
 
 
@@ -246,7 +247,7 @@ def _in_script(
         return None
     return replace(
         found[0],
-        env={**env, **found[0].env},
+        env={**{name: word for name, word in env.items() if name not in script.unset}, **found[0].env},
         from_shell=True,
         notes=(*search.notes, *found[0].notes),
     )
@@ -295,7 +296,7 @@ def _beside(command: Command, server_line: int) -> Note | None:
         name, texts = base_name(texts[1]), texts[1:]
     if name in CONTAINER_TOOLS and texts[1:2] and (texts[1] in _DONE_BY_GATE0 or texts[1] == "container"):
         return Note(fate=Fate.DROPPED, what=what, where=where, why="gate0 pulls, stops and follows containers itself")
-    if name in _HARMLESS and not command.redirections:
+    if name in _HARMLESS and all(redirection in _SILENCED for redirection in command.redirections):
         return None
     if command.piped or command.line > server_line:
         return Note(fate=Fate.DROPPED, what=what, where=where, why="follows the server's start")
