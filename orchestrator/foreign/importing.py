@@ -104,7 +104,7 @@ def import_text(
             refused.append(exc)
     if not done:
         raise refused[0] if len(refused) == 1 else _all_refused(refused, source)
-    return Outcome(kind=known.kind, profiles=_named_apart(done, source), notes=found.notes, refused=tuple(refused))
+    return Outcome(kind=known.kind, profiles=_named_apart(_once(done), source), notes=found.notes, refused=tuple(refused))
 
 
 def read(
@@ -174,6 +174,16 @@ def _chosen(found: Found, source: str, service: str | None) -> tuple[Launch, ...
         names = ", ".join(str(launch.name) for launch in found.launches)
         raise InputError(f"{source} has no server named `{service}`", hint=f"it has {names}")
     return chosen
+
+
+def _once(done: Sequence[Imported]) -> list[Imported]:
+    """Each profile once: an export for two hosts holds the command of each, and both come to one profile."""
+    kept: list[Imported] = []
+    for one in done:
+        is_carried = one.launch.carried is not None
+        if not is_carried or not any(other.draft.document == one.draft.document for other in kept):
+            kept.append(one)
+    return kept
 
 
 def _named_apart(done: Sequence[Imported], source: str) -> tuple[Imported, ...]:
