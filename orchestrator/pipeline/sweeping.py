@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from orchestrator.engines.rules.silencing import without_silenced
 from orchestrator.errors import TargetError
 from orchestrator.figures.cell import CellFigures, cell_figures
 from orchestrator.pipeline import remaining
@@ -99,7 +100,8 @@ class _Sweep:
         if self.calibration is not None:
             self.road.save(client_error=self.calibration)
         workloads = self.road.job.workloads
-        for advice in (*load_advisories(workloads, self.load.slots), *priming_advisories(workloads, self.load)):
+        found = (*load_advisories(workloads, self.load.slots), *priming_advisories(workloads, self.load))
+        for advice in without_silenced(found, self.road.job.profile.silence).advisories:
             self.road.note(f"{advice.message} ({advice.hint})", is_warning=True)
 
     def _course(self, cell: Cell) -> Course:

@@ -179,7 +179,7 @@ class Profile:
         command: `generic` only: the words after the image, verbatim.
         binary: `runtime: process` only: the engine's executable (a name on the PATH or a path).
         attach: `endpoint` only: the base URL. attach_container: the container that serves there, by name.
-        engine_version: The engine's version where the image's tag does not tell it; chooses the flag list, runs nothing.
+        engine_version: The engine's version where the image's tag does not tell it; chooses the flag list alone.
         slots: Stated number of parallel slots, recorded as unverified until the server tells.
         keep_defaults: Names of flags that gate0 must not add (`refuse_added` in YAML).
         silence: Codes of advisories that are not to be said.
