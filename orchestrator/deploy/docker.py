@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -213,15 +214,23 @@ class DockerRuntime:
         kept = split_log(log)
         return kept[-lines:] if lines > 0 else kept
 
+    def log_head(self, server_id: str, lines: int) -> tuple[str, ...]:
+        """See `Runtime.log_head`."""
+        end_s = self._clock() + _CALL_S
+        return tuple(islice(self._log_lines(server_id, "follow=0", lambda: self._clock() >= end_s), lines))
+
     def follow(self, server_id: str, *, timeout_s: float, is_cancelled: IsCancelled = never) -> Iterator[str]:
         """See `Runtime.follow`. Each follower has a connection of its own."""
         end_s = self._clock() + timeout_s
+        return self._log_lines(server_id, "follow=1", lambda: is_cancelled() or self._clock() >= end_s)
+
+    def _log_lines(self, server_id: str, how: str, is_over: IsCancelled) -> Iterator[str]:
         version = self._client().api_version
-        path = f"/v{version}/containers/{quote(server_id, safe='')}/logs?follow=1&stdout=1&stderr=1&tail=all"
+        path = f"/v{version}/containers/{quote(server_id, safe='')}/logs?{how}&stdout=1&stderr=1&tail=all"
         splitter = LineSplitter()
-        with self._asking(f"follow the log of {server_id[:12]}"):
+        with self._asking(f"read the log of {server_id[:12]}"):
             try:
-                for frame in read_until(self._dial(), path, lambda: is_cancelled() or self._clock() >= end_s):
+                for frame in read_until(self._dial(), path, is_over):
                     yield from splitter.feed(frame)
             except FileNotFoundError:
                 return

@@ -154,7 +154,7 @@ class ProcessRuntime:
         argv = (program, *question.words)
         if question.entrypoint not in (None, PYTHON):
             argv = (*(question.entrypoint or ()), *question.words)
-        limit = str(math.ceil(question.timeout_s))
+        limit = str(math.ceil(question.timeout_s) + 5)  # ours comes first, that one is for a connection that hangs
         stream = WatchedStream(
             self._host.open_stream(("sh", "-c", scripts.ASK, "sh", limit, kind, *argv)),
             lambda: is_cancelled() or self._clock() >= end_s,
@@ -191,6 +191,14 @@ class ProcessRuntime:
         log = self._host.run(("tail", how_many, "--", f"{self._root()}/{server.name}/server.log"), check=True)
         kept = split_log(log.stdout.encode())
         return kept[-lines:] if lines > 0 else kept
+
+    def log_head(self, server_id: str, lines: int) -> tuple[str, ...]:
+        """See `Runtime.log_head`."""
+        server = self.get(server_id)
+        if server is None:
+            return ()
+        log = self._host.run(("head", f"-n{lines}", "--", f"{self._root()}/{server.name}/server.log"), check=True)
+        return split_log(log.stdout.encode())[:lines]
 
     def follow(self, server_id: str, *, timeout_s: float, is_cancelled: IsCancelled = never) -> Iterator[str]:
         """See `Runtime.follow`."""

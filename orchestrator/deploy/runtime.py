@@ -181,6 +181,10 @@ class Runtime(Protocol):
         """The last lines of its log, stdout and stderr as they came, oldest first; `lines` <= 0: all."""
         ...
 
+    def log_head(self, server_id: str, lines: int) -> tuple[str, ...]:
+        """The first lines of its log, at most so many: of one that ran for weeks the rest stays unread."""
+        ...
+
     def follow(self, server_id: str, *, timeout_s: float, is_cancelled: IsCancelled = never) -> Iterator[str]:
         """Log lines as they come, from the beginning, until the server ends, the deadline passes or it is cancelled.
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 
-from orchestrator.deploy.runtime import Runtime, Server
 from orchestrator.errors import Gate0Error
 from orchestrator.pipeline.road import Road
 
 LOG_LINES = 20_000
 """Of the start-up; what a server says later is not about its settings."""
-READ_S = 60.0
 
 _CREDENTIAL = re.compile(
     r"""(?ix)
@@ -30,28 +28,8 @@ def start_log(road: Road) -> tuple[str, ...]:
     rank = next((r for r in road.ranks if r.server is not None), None)
     if rank is None or rank.server is None:
         return ()
-    if road.job.profile.attach is None:
-        return rank.runtime.log_tail(rank.server.id, 0)[:LOG_LINES]
     try:
-        return start_lines(rank.runtime, rank.server)
+        return rank.runtime.log_head(rank.server.id, LOG_LINES)
     except Gate0Error as exc:
         road.note(f"{rank.name}: the server's log cannot be read: {exc.message}", is_warning=True)
         return ()
-
-
-def start_lines(runtime: Runtime, server: Server) -> tuple[str, ...]:
-    """A foreign container's log from its beginning, at most LOG_LINES: it may have run for weeks."""
-    lines: list[str] = []
-    seen = -1
-
-    def is_idle() -> bool:
-        """Asked about once a second: nothing came since the last time."""
-        nonlocal seen
-        before, seen = seen, len(lines)
-        return before == seen
-
-    for line in runtime.follow(server.id, timeout_s=READ_S, is_cancelled=is_idle):
-        lines.append(line)
-        if len(lines) >= LOG_LINES:
-            break
-    return tuple(lines)

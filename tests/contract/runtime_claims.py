@@ -114,6 +114,14 @@ class RuntimeClaims:
 
         assert bench.runtime.log_tail(server.id, 2) == ("b", "c")
 
+    def test_the_head_is_the_first_lines_of_a_server_that_still_runs(self, bench: Bench) -> None:
+        server = bench.runtime.start(bench.spec("one", log=("a", "b", "c")))
+        wait_for(lambda: bench.runtime.log_tail(server.id, 0) == ("a", "b", "c"))
+
+        assert bench.runtime.log_head(server.id, 2) == ("a", "b")
+        assert bench.runtime.log_head(server.id, 9) == ("a", "b", "c")
+        assert bench.runtime.log_head("nobody", 2) == ()
+
     def test_following_gives_all_lines_and_ends_with_the_server(self, bench: Bench) -> None:
         server = bench.runtime.start(bench.spec("one", log=("a", "b"), exit_code=0))
 

@@ -229,6 +229,9 @@ class FakeRuntime:
             log = tuple(one.log) if one else ()
         return log[-lines:] if lines > 0 else log
 
+    def log_head(self, server_id: str, lines: int) -> tuple[str, ...]:
+        return self.log_tail(server_id, 0)[:lines]
+
     def follow(self, server_id: str, *, timeout_s: float, is_cancelled: IsCancelled = never) -> Iterator[str]:
         end_s = time.monotonic() + timeout_s
         number, taken = next(self._numbers), 0

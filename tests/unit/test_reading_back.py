@@ -16,12 +16,11 @@ from orchestrator.pipeline.claims import differing
 from orchestrator.pipeline.events import Notice
 from orchestrator.pipeline.reading_back import collect
 from orchestrator.pipeline.road import Box, Job, Options
-from orchestrator.pipeline.start_log import LOG_LINES, mask, start_lines
+from orchestrator.pipeline.start_log import LOG_LINES, mask
 from orchestrator.profile.model import Serve
 from orchestrator.values import Json
 from orchestrator.wire.chat import Claims, Target
 from tests.contract.fakes import FakeHost
-from tests.contract.runtime_fakes import FakeRuntime
 from tests.unit.gate_fakes import FakeTarget
 from tests.unit.road_fakes import World, profile, stored
 
@@ -228,14 +227,6 @@ BRIDGED = server("bridged", image="vllm/vllm-openai:v0.31.0", command=("--port",
 )
 def test_the_container_behind_an_address_is_found_by_its_port(servers: list[Server], found: list[str]) -> None:
     assert [s.name for s in serving_on(servers, 8000)] == found
-
-
-def test_of_a_foreign_log_the_beginning_is_read_and_no_end_is_waited_for() -> None:
-    runtime = FakeRuntime()
-    foreign = runtime.add_foreign("somebody")
-    runtime.write(foreign.id, *(f"line {i}" for i in range(5)))
-
-    assert start_lines(runtime, foreign) == tuple(f"line {i}" for i in range(5))
 
 
 ATTACHED = profile(
