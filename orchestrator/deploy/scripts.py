@@ -122,14 +122,17 @@ if [ "$kind" = python ]; then
         "#!"*) program=${first#??}; program=${program%% *} ;;
     esac
 fi
-exec 3>&1
-errors=$(timeout --foreground -k 5 "$limit" "$program" "$@" </dev/null 2>&1 >&3)
+exec 3>&1 4<&0
+( cat <&4; kill -s KILL 0 ) >/dev/null 2>&1 3>&- &
+( sleep "$limit"; kill -s KILL 0 ) >/dev/null 2>&1 3>&- 4<&- &
+errors=$("$program" "$@" </dev/null 2>&1 >&3 4<&-)
 printf '\ngate0-asked %s\n' "$?"
 printf '%s' "$errors" | tail -c 4000
+kill -s KILL 0
 """
 """Parameters: limit in seconds, `program` or `python`, the program, its words. It is run once, or the Python that it is
-written for is.
+written for is. stdout is passed on as it comes, then comes a line ASKED with the exit code, then the end of stderr.
 
-All stays in one process group, which goes with a local connection; over ssh the limit ends what is left.
-stdout is passed on as it comes, then comes a line ASKED with the exit code, then the end of stderr.
+All of it is the one process group that a stream's command has for itself: the group is killed when it has answered,
+when stdin ends (the connection is gone, or the asker has left), and at the limit.
 """

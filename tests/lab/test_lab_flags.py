@@ -1,0 +1,66 @@
+"""An image's own flag list, read from a real image by real Docker Engines, and held against a profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.command import Workplace
+from tests.lab.running import RunningLab
+from tests.lab.test_lab_road import quick
+
+
+@pytest.fixture
+def place(tmp_path: Path, lab: RunningLab) -> Iterator[Workplace]:
+    yield Workplace(tmp_path, lab)
+    for host in lab.host_names:
+        lab.assert_clean(host)
+
+
+def kept(place: Workplace) -> list[Path]:
+    return sorted((place.folder / "home" / ".cache" / "gate0" / "flags").glob("*"))
+
+
+def test_both_hosts_read_the_list_of_the_image_and_a_kept_one_starts_nothing(place: Workplace, lab: RunningLab) -> None:
+    host, other = lab.host_names
+    found = place.on_hosts("flags", lab.llama_image, "--json", on=host)
+    (file,) = kept(place)
+    first = file.read_bytes()
+    again = place.on_hosts("flags", lab.llama_image, "ctx-size", on=host)
+    is_as_it_was = file.read_bytes() == first
+    file.unlink()
+    elsewhere = place.on_hosts("flags", lab.llama_image, "--json", on=other)
+
+    document = json.loads(found.out)
+    assert (found.code, again.code, elsewhere.code) == (0, 0, 0), found.err + again.err + elsewhere.err
+    assert is_as_it_was
+    assert document["is_own"]
+    assert len(document["flags"]) > 200
+    assert document["flags"]["--ctx-size"]["kind"] == "int"
+    assert document["flags"] == json.loads(elsewhere.out)["flags"]
+    assert again.out.splitlines()[0].startswith("--ctx-size  this image (llama-server ")
+    assert [path.name.split("-")[:2] for path in kept(place)] == [["llamacpp", "sha256"]]
+
+
+def test_a_flag_that_the_image_lacks_is_refused_by_file_and_line_before_the_start(
+    place: Workplace, lab: RunningLab
+) -> None:
+    """`--lazy-mode` came after the lab's build; the newest shipped list, taken for want of a version, has it."""
+    profile = place.folder / quick(place)
+    profile.write_text(profile.read_text() + "flags:\n  lazy-mode: auto\n")
+
+    ended = place.on_hosts("run", "profiles/smol.yaml")
+
+    line = profile.read_text().splitlines().index("  lazy-mode: auto") + 1
+    (run,) = place.runs()
+    assert ended.code == 2, ended.err
+    assert (
+        f"profiles/smol.yaml:{line}: flags.lazy-mode: --lazy-mode is no flag of this image (llama-server" in ended.err
+    )
+    stages = run["stages"]
+    assert isinstance(stages, list)
+    assert [stage["name"] for stage in stages] == ["preflight", "pull", "collect"]
+    assert lab.containers(lab.host_names[0]) == ()
