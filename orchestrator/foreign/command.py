@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from orchestrator.foreign import carrying
 from orchestrator.foreign.container_words import hide_keys, waiting
 from orchestrator.foreign.env_values import environment, say
 from orchestrator.foreign.found import Found
 from orchestrator.foreign.model import Fate, Launch, Note
-from orchestrator.foreign.shell import ReadFile, Served, find_servers, read_script
+from orchestrator.foreign.shell import ReadFile, Served, Word, find_servers, read_script
+from orchestrator.foreign.shell.expanding import home_for_tilde
 from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES
 from orchestrator.values import Json
 
 FORM = "command"
 _SERVES = re.compile(
-    r"\b(?:vllm[ \t]+serve|sglang[ \t]+serve|llama-server|llama[ \t]+serve|trtllm-serve)\b|\s-m[ \t]+(?:vllm|sglang)\b"
+    r"\b(?:vllm[ \t]+serve|sglang[ \t]+serve|llama[ \t]+serve|trtllm-serve)\b|\s-m[ \t]+(?:vllm|sglang)\b"
+    r"|\bllama-server(?=[ \t]+[-\\]|[ \t]*$)",
+    re.MULTILINE,
 )
 
 
@@ -61,13 +65,21 @@ def launch_of(served: Served, *, form: str, source: str, carried: Mapping[str, J
     """A server that runs without a container."""
     safe = hide_keys(served.words)
     told = environment(served.env)
+    words = tuple(_at_home(word) for word in safe.words)
     return Launch(
         form=form,
         source=source,
-        words=tuple(word.text for word in safe.words),
+        words=tuple(word.text for word in words),
         env=told.values,
         carried=carried,
-        notes=say(
-            (*served.notes, *told.notes, *safe.notes, *waiting(safe.words)), secrets=(*told.secrets, *safe.secrets)
-        ),
+        notes=say((*served.notes, *told.notes, *safe.notes, *waiting(words)), secrets=(*told.secrets, *safe.secrets)),
     )
+
+
+def _at_home(word: Word) -> Word:
+    """A path below the home directory as a profile has it: gate0 puts the home of the SSH user there."""
+    text = home_for_tilde(word.text)
+    if text == word.text:
+        return word
+    missing = tuple(name for name in word.missing if name != "HOME" or "HOME" in text)
+    return replace(word, text=text, missing=missing)

@@ -43,7 +43,7 @@ def test_a_unit_is_recognised_by_its_sections() -> None:
 
 
 FRAGMENTS = (
-    "[Service] ExecStart= Environment= EnvironmentFile= vllm serve m docker run img bash -c % %h $A ${A ' \" \\ =x"
+    "[Service] ExecStart= Environment= EnvironmentFile= vllm serve m docker run img bash % %h $A ${A ' \" \\ =x"
 )
 
 

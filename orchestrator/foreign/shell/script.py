@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.foreign.hiding import MASK, hidden, is_secret
 from orchestrator.foreign.model import Fate, Note
+from orchestrator.foreign.shell.cleaning import cleaned
+from orchestrator.foreign.shell.commands import Command, Script
 from orchestrator.foreign.shell.deciding import TESTS, decide, matches
 from orchestrator.foreign.shell.expanding import Variables, Word, expand, join
 from orchestrator.foreign.shell.lexing import cut
@@ -29,50 +31,8 @@ MAX_CALLS = 8
 ReadFile = Callable[[str], str | None]
 """The text of a file that the source names, None when it is not to be had."""
 
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
-_FOREIGN_END = re.compile(r"(?<=[ \t])([`^])[ \t]*$", re.MULTILINE)
-_PROMPT = re.compile(r"^[ \t]*(?:\$|PS [A-Z]:[^>\n]*>)[ \t]+(?=\S)", re.MULTILINE)
 _DECLARES = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SETS_VARIABLES = frozenset({"read", "readarray", "mapfile", "getopts"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One command that would run.
-
-    Attributes:
-        env: What is exported when it runs, and what is assigned before it.
-        after: The operator that follows it: `;`, `&&`, `||`, `|`, `&`.
-        piped: It reads from a command before it.
-        block: What it stands in when it is not known whether it runs (`if`, `for`, `function start`), else None.
-        redirections: As written, `> serve.log`.
-    """
-
-    words: tuple[Word, ...]
-    env: Mapping[str, Word]
-    line: int
-    after: str = ";"
-    piped: bool = False
-    block: str | None = None
-    redirections: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
-    """What a script comes to.
-
-    Attributes:
-        values: Variables as they stand at its end.
-        exported: Of these, what is exported.
-        unset: Variables that `unset` took away.
-        notes: What was put right, skipped or could not be told, in the order of the text.
-    """
-
-    commands: tuple[Command, ...]
-    values: Mapping[str, Word]
-    exported: Mapping[str, Word]
-    unset: frozenset[str] = frozenset()
-    notes: tuple[Note, ...] = ()
 
 
 def read_script(
@@ -133,20 +93,15 @@ class _Run:
     exports_all: bool = False
     depth: int = 0
 
-    def text(self, text: str, variables: Variables, *, line: int) -> None:
-        tokens = cut(self._cleaned(text, line), line=line)
+    def text(self, text: str, variables: Variables, *, line: int, block: str | None = None) -> None:
+        clean = cleaned(text)
+        if clean.line_end is not None:
+            what = f"`{clean.line_end}` at the end of a line"
+            self.note(Fate.TRANSLATED, what, line, "read as a line that goes on")
+        tokens = cut(clean.text, line=line)
         for remark in tokens.remarks:
             self.note(Fate.TRANSLATED, remark.what, remark.line, remark.why)
-        self.statements(parse(tokens.tokens), variables, block=None)
-
-    def _cleaned(self, text: str, line: int) -> str:
-        text = _PROMPT.sub("", _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")))
-        if not re.search(r"\\[ \t]*$", text, re.MULTILINE) and (ends := _FOREIGN_END.findall(text)):
-            rows = [row for row in text.split("\n") if _FOREIGN_END.search(row)]
-            if all(row.count("`") % 2 == 1 or row.rstrip().endswith("^") for row in rows):
-                self.note(Fate.TRANSLATED, f"`{ends[0]}` at the end of a line", line, "read as a line that goes on")
-                return _FOREIGN_END.sub(r"\\", text)
-        return text
+        self.statements(parse(tokens.tokens), variables, block=block)
 
     def statements(self, statements: Sequence[Statement], variables: Variables, *, block: str | None) -> bool | None:
         """Go through statements; what the last one came to: True (or taken to succeed), False, None (not known)."""
@@ -254,6 +209,11 @@ class _Run:
         words = tuple(word for raw in statement.words for word in expand(raw, variables))
         if not words or words[0].text in {*TESTS, "!", "true", "false", ":"}:
             return decide(words) if words else True
+        if words[0].text == "eval" and self.depth < MAX_CALLS:
+            self.depth += 1
+            self.text(" ".join(word.text for word in words[1:]), variables, line=statement.line, block=block)
+            self.depth -= 1
+            return True
         if self.builtin(words, variables):
             return True
         function = self.functions.get(words[0].text)

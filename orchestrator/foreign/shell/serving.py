@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.foreign.hiding import hidden, is_secret
 from orchestrator.foreign.model import Fate, Note
+from orchestrator.foreign.shell.commands import Command, Script
 from orchestrator.foreign.shell.expanding import Word
 from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, base_name, program_at
-from orchestrator.foreign.shell.script import Command, ReadFile, Script, read_script, split_words
+from orchestrator.foreign.shell.script import ReadFile, read_script, split_words
 
 MAX_SHELLS = 5
 """`bash -c` inside `bash -c`: deeper is not read."""
