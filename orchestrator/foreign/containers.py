@@ -74,10 +74,15 @@ def variables(launch: Launch) -> Kept:
             )
         else:
             kept.document[name] = _value(value)
-            plain += 1
+            plain += not _is_cache(launch, name, value)
     if plain:
         kept.note(Fate.KEPT, f"{plain} variable{'s' if plain > 1 else ''}", "env", "env")
     return kept
+
+
+def _is_cache(launch: Launch, name: str, value: EnvValue) -> bool:
+    """Not the source's: its launcher sets it to where it mounts the hub's cache."""
+    return launch.form in LAUNCHERS and name == "HF_HOME" and any(mount.target == value for mount in launch.mounts)
 
 
 def _value(value: EnvValue) -> Json:

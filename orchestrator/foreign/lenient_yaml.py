@@ -21,6 +21,7 @@ from orchestrator.foreign.texts import shorten
 
 MAX_CHARS = 1_000_000
 MAX_NODES = 50_000
+MAX_DEPTH = 60
 Steps = tuple[str | int, ...]
 _AT_THE_MARGIN = re.compile(r"^[^\s#\-].*?:(?:\s|$)")
 _ENTRY = re.compile(r"\s*(?:- |-$|#|[\w.\"'{<*&-]+\s*:(?:\s|$))")
@@ -93,6 +94,8 @@ class _Walk:
         self.left -= 1
         if self.left < 0:
             raise ValueError(f"more than {MAX_NODES} values once aliases are expanded")
+        if len(steps) > MAX_DEPTH:
+            raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
         self.lines.setdefault(steps, self._line(node))
         if isinstance(node, yaml.MappingNode):
             self._mapping(node, steps)
@@ -175,7 +178,8 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
 def _read_block(block: list[str], first: int) -> Read | None:
     if (read := _try(block, first)) is not None:
         return read
-    prose = [index for index, line in enumerate(block) if index and line.strip() and not _ENTRY.match(line)]
+    above = _deeper_at_the_top(block)
+    prose = [i for i, line in enumerate(block) if i and line.strip() and (i <= above or not _ENTRY.match(line))]
     kept = ["" if index in prose else line for index, line in enumerate(block)]
     head = [block[0]] if block[0].partition(":")[2].strip() else []
     for less in (kept, head):
@@ -187,10 +191,17 @@ def _read_block(block: list[str], first: int) -> Read | None:
     return None
 
 
+def _deeper_at_the_top(block: list[str]) -> int:
+    """Index of the last line below the key that stands deeper than the block's own entries; 0: there is none."""
+    indents = {i: len(line) - len(line.lstrip()) for i, line in enumerate(block) if i and line.strip()}
+    first = next((i for i, indent in indents.items() if indent == min(indents.values())), 1)
+    return max((i for i in indents if i < first), default=0)
+
+
 def _try(block: list[str], first: int) -> Read | None:
     try:
         read = _read("\n".join(block) + "\n", first)
-    except (yaml.YAMLError, ValueError):
+    except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return read if isinstance(read.value, Mapping) else None
 

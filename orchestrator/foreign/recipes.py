@@ -36,6 +36,7 @@ CACHE_TARGETS = {SPARKRUN: "/cache/huggingface", SVD: "/root/.cache/huggingface"
 BUILT_IN = {"host": "0.0.0.0", "port": 8000}
 """Values that a placeholder has when the recipe gives it none."""
 
+_VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+)?(?:[-+.][A-Za-z0-9.]+)?")
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}]*))?\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
@@ -103,7 +104,7 @@ class _Recipe:
         command = self.built(notes) if key is None else self.command(key, env)
         env |= command.env
         self.add_cache(settings, env, command)
-        self.say_variant(variant, notes)
+        self.say_rest(variant, notes)
         patched = tuple(patches(self.recipe, self.read))
         name = str(self.recipe.get("name") or PurePath(self.source).stem)
         description = self.recipe.get("description")
@@ -128,6 +129,7 @@ class _Recipe:
             restart=settings.restart,
             gpus=settings.gpus,
             nodes=self.nodes(notes),
+            engine_version=self.engine_version,
             is_patched=bool(patched) or "builder" in self.recipe,
             notes=(*notes, *patched, *settings.notes, *command.notes, *other_keys(self.recipe, self.read)),
         )
@@ -135,6 +137,11 @@ class _Recipe:
     @property
     def runtime(self) -> str | None:
         return self.text("runtime")
+
+    @property
+    def engine_version(self) -> str | None:
+        stated = (self.text("engine_version"), self.text("runtime_version"))
+        return next((text for text in stated if text and _VERSION.fullmatch(text)), None)
 
     def text(self, key: str) -> str | None:
         value = self.recipe.get(key)
@@ -294,17 +301,13 @@ class _Recipe:
         value = self.recipe.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
-    def say_variant(self, variant: str | None, notes: list[Note]) -> None:
+    def say_rest(self, variant: str | None, notes: list[Note]) -> None:
         for key in ("runtime_version", "engine_version"):
             if (value := self.text(key)) is not None:
-                notes.append(
-                    Note(
-                        fate=Fate.DROPPED,
-                        what=shown(key, value),
-                        where=self.read.where(key),
-                        why="a hint: the image tells its version, and `engine_version` states one",
-                    )
-                )
+                is_version = value == self.engine_version
+                why = "engine_version, unless the image tells it" if is_version else "no version of an engine: a remark"
+                fate = Fate.TRANSLATED if is_version else Fate.DROPPED
+                notes.append(Note(fate=fate, what=shown(key, value), where=self.read.where(key), why=why))
         if variant is not None:
             notes.append(
                 Note(

@@ -7,13 +7,14 @@ for; what remains at the end was answered by nobody, and there is no such step t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from orchestrator.engines import llamacpp, sglang, vllm
 from orchestrator.engines.assembly import Recipe
 from orchestrator.engines.engine import Engine, Placement
-from orchestrator.engines.flags.loading import choose, choose_for
+from orchestrator.engines.flags.loading import choose, choose_for, wanted_version
 from orchestrator.engines.flags.model import Catalogue
 from orchestrator.foreign.containers import container, variables
 from orchestrator.foreign.hiding import hidden
@@ -40,6 +41,7 @@ ORDER = (
     *("served_name", "port", "expose", "serve", "flags", "args", "env", "command", "nodes", "container", "ready"),
     *("gates", "workloads", "allow_unknown_flags", "refuse_added"),
 )
+FILE_FLAGS = frozenset({"--chat-template", "--chat-template-file", "--tool-parser-plugin", "--reasoning-parser-plugin"})
 OFFICIAL = frozenset({"vllm-openai", "sglang", "llama.cpp"})
 """Last part of the engines' own images."""
 
@@ -65,6 +67,8 @@ class _Translation:
         self.engine, self.recipe = ENGINES[program.engine]
         self.entrypoint, self.base, self.notes = entrypoint_of(launch, program)
         self.base |= {"name": "imported", "engine": program.engine}
+        if launch.engine_version and wanted_version(build_profile(self.base)) is None:
+            self.base["engine_version"] = launch.engine_version
         self.catalogue = self._catalogue()
         places = launch.places[program.at :] if program.at >= 0 else ("",) * -program.at + launch.places
         self.items = list(read_items(program.engine, self.catalogue, program.rest, places))
@@ -77,6 +81,7 @@ class _Translation:
 
     def draft(self) -> Draft:
         self._shell_words()
+        self._files()
         self._model()
         self._key()
         self._once_only()
@@ -103,6 +108,16 @@ class _Translation:
             is_told = item.name in {MODEL, "--api-key"}
             if not is_told and any("${" in word or "$(" in word or "`" in word for word in item.words):
                 why = "a shell's variable or code: gate0 passes it as it stands, write its value"
+                self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
+
+    def _files(self) -> None:
+        """Files that the server reads: a mod, or the image, must have put them there."""
+        targets = [mount.target.rstrip("/") + "/" for mount in self.launch.mounts]
+        for item in self.left:
+            is_file = item.name in FILE_FLAGS and len(item.values) == 1 and re.search(r"/|\.\w+$", item.values[0])
+            if is_file and not any(item.values[0].startswith(target) for target in targets):
+                whose = "a mod may put it there" if self.launch.is_patched else "nothing mounts it"
+                why = f"the server must find this file in the image ({whose}): without it it does not start, or not so"
                 self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
 
     def _model(self) -> None:

@@ -10,6 +10,7 @@ from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
 from orchestrator.foreign.naming import profile_name, profile_title
 from orchestrator.foreign.programs import Program
+from orchestrator.foreign.serving import REPO
 from orchestrator.foreign.texts import shorten
 from orchestrator.values import Json
 
@@ -46,6 +47,7 @@ def verbatim(launch: Launch, program: Program) -> Draft:
         **({"note": launch.note} if launch.note else {}),
         "engine": "generic",
         "image": launch.image,
+        **({"model": launch.model} if launch.model and REPO.fullmatch(launch.model) else {}),
         "port": port,
         **({"env": env.document} if env.document else {}),
         "command": list(command),
