@@ -70,6 +70,7 @@ def launch_of(served: Served, *, form: str, source: str, carried: Mapping[str, J
         form=form,
         source=source,
         words=tuple(word.text for word in words),
+        places=tuple(f"line {word.line}" for word in words),
         env=told.values,
         carried=carried,
         notes=say((*served.notes, *told.notes, *safe.notes, *waiting(words)), secrets=(*told.secrets, *safe.secrets)),

@@ -14,6 +14,7 @@ from orchestrator.foreign import carrying
 from orchestrator.foreign.command import launch_of
 from orchestrator.foreign.docker_run import launch_from_words
 from orchestrator.foreign.env_files import Reads, read_env
+from orchestrator.foreign.env_values import environment
 from orchestrator.foreign.found import Found
 from orchestrator.foreign.hiding import hidden, is_secret
 from orchestrator.foreign.model import Fate, Launch, Note
@@ -89,13 +90,16 @@ def read_systemd(
         _take(unit, entry, read_file)
     launches: list[Launch] = []
     notes: list[Note] = []
+    carried = carrying.find(text)
     for start in unit.starts:
         launch = _launch(unit, start, source, values or {}, read_file)
+        if launch is None and carried is not None:
+            launch = _as_written(unit, start, source)
         if launch is None:
             what = hidden(f"ExecStart={start.value}")[:200]
             notes.append(Note(fate=Fate.DROPPED, what=what, where=f"line {start.line}", why="serves no model"))
         else:
-            launches.append(replace(launch, carried=carrying.find(text)))
+            launches.append(replace(launch, carried=carried))
     return Found(launches=tuple(launches), notes=tuple(notes))
 
 
@@ -191,6 +195,21 @@ def _launch(
         return None
     launch = launch_of(served, form=FORM, source=source)
     return replace(launch, name=name, title=unit.title, restart=unit.restart, notes=(*unit.notes, *launch.notes))
+
+
+def _as_written(unit: _Unit, start: _Entry, source: str) -> Launch:
+    """A server of a unit that gate0 wrote: the profile that it carries knows what it is."""
+    words = split_line(start.value.lstrip("-@:+!|"), line=start.line)
+    env = environment(unit.env)
+    return Launch(
+        form=FORM,
+        source=source,
+        title=unit.title,
+        words=tuple(word.text for word in words),
+        env=env.values,
+        restart=unit.restart,
+        notes=(*unit.notes, *env.notes),
+    )
 
 
 def _safe(name: str, word: Word) -> Word:
