@@ -87,9 +87,12 @@ def _refusal(launch: Launch, name: str) -> Note | None:
         program = find_program(launch)
     except InputError:
         shown = hidden(" ".join((*(launch.entrypoint or ()), *launch.words)))[:120]
-        if image_program(launch.image) in ENGINES:
+        built = next((note.what for note in launch.notes if note.where == f"{where}.build"), None)
+        if image_program(launch.image or f"{name} {built}") in ENGINES:
             why = "an engine's image, but the server's command is not in this file: write it as `command`"
-            return Note(fate=Fate.PERSON, what=f"service {name}: {shown or launch.image}", where=where, why=why)
+            return Note(
+                fate=Fate.PERSON, what=f"service {name}: {shown or launch.image or built}", where=where, why=why
+            )
         return Note(fate=Fate.DROPPED, what=f"service {name}", where=where, why="serves no model")
     if program.engine in ENGINES:
         return None

@@ -87,16 +87,17 @@ class ServiceReader:
         env = self._environment(node)
         image = self._text(node.child("image"))
         self._build(node, image)
+        self._parts(node)
         entrypoint = self._words(node.child("entrypoint"))
         words = self._words(node.child("command"))
         command = container_command(
             None if entrypoint is None else tuple(word.text for word in entrypoint),
             words or (),
             env=env,
+            mounts=self.mounts,
             read_file=self.read_file,
         )
         told = environment(command.env, where=f"services.{self.name}.environment")
-        self._parts(node)
         self._gpus(node)
         self._rest(node)
         settings = {key: self._known(node, key) for key in ("ipc", "restart")}
@@ -109,6 +110,7 @@ class ServiceReader:
             image=image.text if image is not None and image.text else None,
             entrypoint=command.entrypoint,
             words=command.words,
+            places=command.places,
             env=told.values,
             network=network,
             ipc=settings["ipc"],

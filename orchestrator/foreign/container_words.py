@@ -11,6 +11,7 @@ from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell import ReadFile, Word, unwrap
 from orchestrator.foreign.shell.programs import base_name, program_at
 from orchestrator.foreign.shell.serving import SHELLS
+from orchestrator.profile.model import Mount
 
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c")
 _KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "sglang": "SGLANG_API_KEY", "llamacpp": "LLAMA_API_KEY"}
@@ -23,6 +24,7 @@ class ContainerCommand:
     entrypoint: tuple[str, ...] | None
     words: tuple[str, ...]
     env: Mapping[str, Word]
+    places: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     secrets: tuple[str, ...] = ()
 
@@ -32,6 +34,7 @@ def container_command(
     words: Sequence[Word],
     *,
     env: Mapping[str, Word],
+    mounts: Sequence[Mount] = (),
     read_file: ReadFile | None = None,
 ) -> ContainerCommand:
     """What a container starts.
@@ -39,6 +42,8 @@ def container_command(
     Args:
         entrypoint: None: the image's own; () clears it.
         env: The container's variables: a shell in it finds them set, or, where they wait for somebody, not known.
+        mounts: What is mounted: a script that starts the server is read where it stands on the host.
+        read_file: Gives the text of such a script.
 
     Raises:
         InputError: A quote in a shell's text is never closed.
@@ -48,8 +53,13 @@ def container_command(
     if entrypoint is None and words and _SHELL_TEXT.fullmatch(words[0].text) and len(words) > 1:
         front = (Word(text="bash", line=line),)  # the image's own entrypoint is a shell
     whole = (*front, *words)
-    if whole and _is_wrapped([word.text for word in whole], has_own=entrypoint is None):
-        served = unwrap(whole, env=env, values=_known(env), read_file=read_file)
+    texts = [word.text for word in whole]
+    inside = _through(mounts, read_file)
+    is_script = _is_script(texts, inside)
+    if is_script and base_name(texts[0]) not in SHELLS:
+        whole = (Word(text="bash", line=line), *whole)
+    if whole and (is_script or _is_wrapped(texts, has_own=entrypoint is None)):
+        served = unwrap(whole, env=env, values=_known(env), read_file=inside)
         if served is not None:
             kept = None if entrypoint is None and not front else ()
             return _spoken(kept, served.words, served.env, served.notes)
@@ -114,9 +124,32 @@ def _spoken(
         entrypoint=entrypoint,
         words=tuple(word.text for word in safe.words),
         env=env,
+        places=tuple(f"line {word.line}" for word in safe.words),
         notes=(*notes, *safe.notes, *waiting(safe.words)),
         secrets=safe.secrets,
     )
+
+
+def _through(mounts: Sequence[Mount], read_file: ReadFile | None) -> ReadFile:
+    """Reads a file of the container, if it is mounted from the host."""
+
+    def read(path: str) -> str | None:
+        for mount in mounts if read_file is not None else ():
+            target = mount.target.rstrip("/")
+            if read_file is not None and (path == target or path.startswith(f"{target}/")):
+                return read_file(mount.source + path[len(target) :])
+        return None
+
+    return read
+
+
+def _is_script(texts: Sequence[str], inside: ReadFile) -> bool:
+    """A mounted script that is started without a server's words behind it: the server is in the script."""
+    at = 1 if texts and base_name(texts[0]) in SHELLS else 0
+    if len(texts) <= at or not texts[at].startswith("/"):
+        return False
+    starts = any(program_at(texts, index) is not None for index in range(len(texts)))
+    return not starts and inside(texts[at]) is not None
 
 
 def _is_wrapped(texts: Sequence[str], *, has_own: bool) -> bool:

@@ -23,7 +23,7 @@ from orchestrator.foreign.found import Found
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import ReadFile, Served, Word, find_servers, read_script
-from orchestrator.foreign.shell.programs import CONTAINER_TOOLS
+from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, program_at
 from orchestrator.profile.model import Mount, Port
 from orchestrator.values import Json
 
@@ -137,8 +137,10 @@ class _Reader:
         named = line.image.text if line is not None and line.image is not None else None
         words = line.words if line is not None else served.words
         at = next((i for i, run in enumerate(runs) if _is_idle(run) and named in {None, run.name}), None)
+        if at is None and line is not None and not runs:
+            return self._inside(served, line), ()
         if at is None:
-            if line is None or not runs:
+            if line is None:
                 return runs, served.notes
             note = Note(
                 fate=Fate.DROPPED,
@@ -157,10 +159,30 @@ class _Reader:
             runs[at],
             entrypoint=(),
             words=command.words,
+            places=command.places,
             env={**runs[at].env, **told.values},
             notes=(*runs[at].notes, note, *served.notes, *told.notes, *command.notes),
         )
         return [*runs[:at], run, *runs[at + 1 :]], ()
+
+    def _inside(self, served: Served, line: RunLine) -> list[Launch]:
+        """A server that is started in a container which the text does not start."""
+        env = {**served.env, **self._exec_env(line)}
+        command = container_command((), line.words, env=env, read_file=self.read_file)
+        told = environment(command.env)
+        named = line.image.text if line.image is not None else ""
+        why = f"runs in the container {named}, which is there already: give its image"
+        note = Note(fate=Fate.PERSON, what="docker exec", where=f"line {served.line}", why=why)
+        launch = Launch(
+            form=self.form,
+            source=self.source,
+            entrypoint=(),
+            words=command.words,
+            places=command.places,
+            env=told.values,
+            notes=say((note, *served.notes, *told.notes, *command.notes), secrets=(*told.secrets, *command.secrets)),
+        )
+        return [launch] if any(program_at(launch.words, index) for index in range(len(launch.words))) else []
 
     def _exec_env(self, line: RunLine) -> dict[str, Word]:
         settings = _Settings()
@@ -176,7 +198,9 @@ class _Reader:
         image = line.image
         if image is not None and not image.is_known:
             settings.note(Fate.PERSON, image.text, image.line, "the image waits for a variable: write its name")
-        command = container_command(settings.entrypoint, line.words, env=settings.env, read_file=self.read_file)
+        command = container_command(
+            settings.entrypoint, line.words, env=settings.env, mounts=settings.mounts, read_file=self.read_file
+        )
         told = environment(command.env)
         texts = settings.texts
         shm = size_gib(texts["shm-size"]) if "shm-size" in texts else None
@@ -187,6 +211,7 @@ class _Reader:
             image=image.text if image is not None else None,
             entrypoint=command.entrypoint,
             words=command.words,
+            places=command.places,
             env=told.values,
             network=texts.get("network"),
             ipc=texts.get("ipc"),

@@ -101,6 +101,7 @@ class PodReader:
             image=_text(container.child("image")),
             entrypoint=command.entrypoint,
             words=command.words,
+            places=command.places,
             env=told.values,
             network="host" if is_on_host else None,
             ipc="host" if _is_true(pod.child("hostIPC")) else None,

@@ -23,11 +23,11 @@ def foreign_cases(form: str, name: str) -> list[Any]:
 
 
 def plain_launch(launch: Launch) -> dict[str, Any]:
-    """What the launch says beyond defaults; form, source and notes left out."""
+    """What the launch says beyond defaults; form, source, places and notes left out."""
     told: dict[str, Any] = {}
     for each in dataclasses.fields(launch):
         value = getattr(launch, each.name)
-        if each.name not in {"form", "source", "notes"} and value != getattr(_UNSAID, each.name):
+        if each.name not in {"form", "source", "notes", "places"} and value != getattr(_UNSAID, each.name):
             told[each.name] = _plain(value)
     return told
 

@@ -221,8 +221,14 @@ def _in_shell(words: tuple[Word, ...], env: dict[str, Word], search: _Search, *,
         at += 2 if words[at].text in {"-o", "+o", "-O", "--rcfile", "--init-file"} else 1
     if at < len(words) and search.read_file is not None and (text := search.read_file(words[at].text)) is not None:
         arguments = tuple(word.text for word in words[at + 1 :])
-        return _in_script(text, 1, arguments, env, search, depth=depth)
+        found = _in_script(text, 1, arguments, env, search, depth=depth)
+        named = words[at].text
+        return None if found is None else replace(found, notes=tuple(_in_file(note, named) for note in found.notes))
     return _behind_wrapper(words, env, search)
+
+
+def _in_file(note: Note, path: str) -> Note:
+    return replace(note, where=f"{path}: {note.where}") if note.where.startswith("line ") else note
 
 
 def _in_text(words: tuple[Word, ...], at: int, env: dict[str, Word], search: _Search, *, depth: int) -> Served | None:
