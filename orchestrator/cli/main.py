@@ -29,7 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "compare": ("compare", "set one run against another: what differs, and what that did"),
     "export": ("export", "write a record as another tool would: vllm, llama-benchy, inferencex, csv"),
     "export-config": ("export_config", "write a profile as docker run, compose, sparkrun, systemd or k8s"),
-    "import": ("import_", "read other tools' result files into records, marked as foreign"),
+    "import": ("import_", "turn other people's configurations into profiles, and results into foreign records"),
     "report": ("report", "write the page from the records"),
     "profiles": ("profiles", "list the profiles and workloads that can be named"),
     "docs": ("docs", "the manual of a file format, from its schema"),

@@ -100,7 +100,7 @@ def _item(given: Given, words: tuple[str, ...], place: str, *, is_tag: bool) -> 
         dotted=given.dotted,
         is_added=given.is_added,
         takes=None if flag is None else flag.nargs,
-        is_spelled_out=given.match not in {Match.ABBREVIATION, Match.AMBIGUOUS},
+        is_spelled_out=given.match is not Match.ABBREVIATION,
     )
 
 

@@ -9,6 +9,7 @@ c67ffd9.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -155,7 +156,7 @@ class _Recipe:
 
     def command(self, key: str, env: Mapping[str, EnvValue]) -> _Command:
         given = self.recipe[key]
-        text = given if isinstance(given, str) else " ".join(str(word) for word in given)
+        text = given if isinstance(given, str) else shlex.join(str(word) for word in given)
         line = self.read.texts.get((key,), self.read.lines.get((key,), 1))
         filled = braces.fill(text, self.values())
         command = _Command()

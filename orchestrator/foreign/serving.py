@@ -14,6 +14,21 @@ from orchestrator.foreign.texts import shorten
 from orchestrator.values import Json
 
 REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?(?::[A-Za-z0-9._-]+)?")
+_TASKS = {
+    ("--task", "embed"): "embed",
+    ("--task", "embedding"): "embed",
+    ("--task", "score"): "rerank",
+    ("--task", "classify"): "other",
+    ("--task", "reward"): "other",
+    ("--convert", "embed"): "embed",
+    ("--convert", "classify"): "other",
+    ("--runner", "pooling"): "embed",
+    ("--is-embedding", "*"): "embed",
+    ("--embedding", "*"): "embed",
+    ("--rerank", "*"): "rerank",
+}
+"""Flags of the three engines with their value (`*`: any, or none), and the profile's `task`."""
+
 _NAMES = (MODEL, "--model-path", "--hf-repo", "-m", "-hf")
 _FILES = ("--hf-file",)
 Matched = Callable[[Mapping[str, Json], str], tuple[Item, ...]]
@@ -43,6 +58,13 @@ def entrypoint_of(launch: Launch, program: Program) -> tuple[tuple[str, ...] | N
         fate = Fate.TRANSLATED
     notes.append(Note(fate=fate, what=shown, where=where, why=why))
     return entrypoint, base, notes
+
+
+def task_of(item: Item) -> tuple[str, Item] | None:
+    """What the server is asked to do instead of generating, when a flag says so."""
+    value = item.values[0] if len(item.values) == 1 else ""
+    said = _TASKS.get((item.name, value)) or _TASKS.get((item.name, "*"))
+    return (said, item) if said and not item.is_negative else None
 
 
 def model_text(model: Json) -> str:

@@ -16,6 +16,7 @@ from orchestrator.engines.assembly import Recipe
 from orchestrator.engines.engine import Engine, Placement
 from orchestrator.engines.flags.loading import choose, choose_for, wanted_version
 from orchestrator.engines.flags.model import Catalogue
+from orchestrator.engines.images import split_image
 from orchestrator.foreign.containers import container, variables
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.inverse import Document, Inverse
@@ -25,7 +26,7 @@ from orchestrator.foreign.loss import in_order
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
 from orchestrator.foreign.naming import profile_name, profile_title
 from orchestrator.foreign.programs import Program, find_program
-from orchestrator.foreign.serving import entrypoint_of, model_of, model_text
+from orchestrator.foreign.serving import entrypoint_of, model_of, model_text, task_of
 from orchestrator.foreign.spanning import Span, span_of
 from orchestrator.foreign.verbatim import verbatim
 from orchestrator.profile.building import build_profile
@@ -42,8 +43,8 @@ ORDER = (
     *("gates", "workloads", "allow_unknown_flags", "refuse_added"),
 )
 FILE_FLAGS = frozenset({"--chat-template", "--chat-template-file", "--tool-parser-plugin", "--reasoning-parser-plugin"})
-OFFICIAL = frozenset({"vllm-openai", "sglang", "llama.cpp"})
-"""Last part of the engines' own images."""
+OFFICIAL = frozenset({"vllm/vllm-openai", "lmsysorg/sglang", "ggml-org/llama.cpp", "ggerganov/llama.cpp"})
+"""The engines' own images, without the registry."""
 
 
 def translate(launch: Launch) -> Draft:
@@ -86,6 +87,7 @@ class _Translation:
         self._key()
         self._once_only()
         span = self._span()
+        self._task()
         self._settings()
         self._spread(span)
         self._added()
@@ -165,6 +167,14 @@ class _Translation:
         if found := self._matched(probe, key):
             self.document[key] = value
             self.take(found, Fate.KEPT, key)
+
+    def _task(self) -> None:
+        """A server that generates nothing is waited for and gated otherwise."""
+        found = next((task for item in self.items if (task := task_of(item)) is not None), None)
+        if found is not None:
+            self.document["task"] = found[0]
+            why = f"task: {found[0]}: readiness and gates follow it"
+            self.extra.append(Note(fate=Fate.TRANSLATED, what=_shown(found[1]), where=_place(found[1]), why=why))
 
     def _span(self) -> Span:
         span = span_of(self.launch, self.engine.name, self.left)
@@ -268,8 +278,8 @@ class _Translation:
         return Fate.PERSON, f"{place}: {version} has no such flag; allowed, as a patched image may know it"
 
     def _is_patched(self) -> bool:
-        name = str(self.base.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
-        return self.launch.is_patched or name not in OFFICIAL
+        name = split_image(str(self.base.get("image") or ""))[0]
+        return self.launch.is_patched or "/".join(name.split("/")[-2:]) not in OFFICIAL
 
     def _allow(self, name: str) -> None:
         known = self.document.get("allow_unknown_flags")
