@@ -104,7 +104,8 @@ def import_text(
             refused.append(exc)
     if not done:
         raise refused[0] if len(refused) == 1 else _all_refused(refused, source)
-    return Outcome(kind=known.kind, profiles=_named_apart(_once(done), source), notes=found.notes, refused=tuple(refused))
+    profiles = _named_apart(_once(done), source)
+    return Outcome(kind=known.kind, profiles=profiles, notes=found.notes, refused=tuple(refused))
 
 
 def read(
