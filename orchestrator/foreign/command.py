@@ -19,8 +19,7 @@ from orchestrator.values import Json
 FORM = "command"
 _SERVES = re.compile(
     r"\b(?:vllm[ \t]+serve|sglang[ \t]+serve|llama[ \t]+serve|trtllm-serve)\b|\s-m[ \t]+(?:vllm|sglang)\b"
-    r"|\bllama-server(?=[ \t]+[-\\]|[ \t]*$)",
-    re.MULTILINE,
+    r"|\bllama-server(?=[ \t]+[-\\])"
 )
 
 

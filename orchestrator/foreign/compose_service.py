@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from orchestrator.foreign.container_parts import Part, mount, mount_from_text, ports_from_text, size_gib, ulimit
-from orchestrator.foreign.container_words import container_command
+from orchestrator.foreign.container_words import container_command, engine_by_image
 from orchestrator.foreign.docker_options import FATES, OTHERS
 from orchestrator.foreign.env_files import Reads, read_env
 from orchestrator.foreign.env_values import environment, say
@@ -107,6 +107,7 @@ class ServiceReader:
             form="compose",
             source=self.source,
             name=self.name,
+            engine=engine_by_image(image.text if image is not None else None, command, beside=self.name),
             image=image.text if image is not None and image.text else None,
             entrypoint=command.entrypoint,
             words=command.words,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from orchestrator.foreign.hiding import SECRET_FLAGS, hidden, is_secret
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell import ReadFile, Word, unwrap
-from orchestrator.foreign.shell.programs import base_name, program_at
+from orchestrator.foreign.shell.programs import ENGINES, base_name, image_program, program_at
 from orchestrator.foreign.shell.serving import SHELLS
 from orchestrator.profile.model import Mount
 
@@ -73,6 +73,21 @@ class SafeWords:
     words: tuple[Word, ...]
     notes: tuple[Note, ...] = ()
     secrets: tuple[str, ...] = ()
+
+
+def engine_by_image(image: str | None, command: ContainerCommand, *, beside: str = "") -> str | None:
+    """The engine that the image's own entrypoint must be, as its name says, where the words are flags alone.
+
+    Args:
+        beside: What else may name it: a service's name, the folder that the image is built from.
+    """
+    words = command.words
+    if command.entrypoint is not None or not words or not (words[0].startswith("-") or words[0] == "serve"):
+        return None
+    if any(program_at(words, index) is not None for index in range(min(len(words), 24))):
+        return None
+    program = image_program(image) or image_program(beside)
+    return program if program in ENGINES else None
 
 
 def hide_keys(words: Sequence[Word]) -> SafeWords:

@@ -15,7 +15,7 @@ from orchestrator.foreign.container_parts import (
     size_gib,
     ulimit,
 )
-from orchestrator.foreign.container_words import container_command
+from orchestrator.foreign.container_words import container_command, engine_by_image
 from orchestrator.foreign.docker_options import FATES, OTHERS, Option, RunLine, take_apart
 from orchestrator.foreign.env_files import Reads, read_env
 from orchestrator.foreign.env_values import environment, say
@@ -208,6 +208,7 @@ class _Reader:
             form=self.form,
             source=self.source,
             name=texts.get("name"),
+            engine=engine_by_image(image.text if image is not None else None, command),
             image=image.text if image is not None else None,
             entrypoint=command.entrypoint,
             words=command.words,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.foreign.container_parts import Part, mount, size_bytes
-from orchestrator.foreign.container_words import container_command
+from orchestrator.foreign.container_words import container_command, engine_by_image
 from orchestrator.foreign.env_values import environment, say
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Fate, Launch, Note
@@ -98,6 +98,7 @@ class PodReader:
             form="k8s",
             source=self.source,
             name=self.name if is_alone else f"{self.name}-{name}",
+            engine=engine_by_image(_text(container.child("image")), command),
             image=_text(container.child("image")),
             entrypoint=command.entrypoint,
             words=command.words,

@@ -38,6 +38,8 @@ _DROPPED = {
     **dict.fromkeys(("WantedBy", "RequiredBy", "Also", "Alias"), "gate0 starts it when told, not with the machine"),
     **dict.fromkeys(("StandardOutput", "StandardError", "SyslogIdentifier"), "gate0 keeps the log itself"),
     **dict.fromkeys(("Documentation", "ConditionPathExists"), "does not change what is served"),
+    **dict.fromkeys(("NoNewPrivileges", "PrivateTmp", "ReadWritePaths", "ReadOnlyPaths"), "how systemd fences it in"),
+    **dict.fromkeys(("User", "Group", "SupplementaryGroups"), "gate0 runs it as the user it logs in as"),
     "TimeoutStartSec": "`ready.timeout_s` says how long a start may take",
 }
 
@@ -142,6 +144,8 @@ def _take(unit: _Unit, entry: _Entry, read_file: ReadFile | None) -> None:
             _beside(unit, entry)
         case key if key in _DROPPED:
             unit.note(Fate.DROPPED, entry, _DROPPED[key])
+        case key if key.startswith(("Protect", "Restrict", "Private", "Capability", "SystemCall", "Ambient")):
+            unit.note(Fate.DROPPED, entry, "how systemd fences it in")
         case _:
             unit.note(Fate.PERSON, entry, "has no place in a profile: see whether the server needs it")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,11 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_KEYS = frozenset({"cmd:", "command:"})
+"""Keys of YAML files that hold command lines for other tools (llama-swap's `cmd: docker run …`)."""
+
+_STARTABLE = re.compile(r"[A-Za-z0-9_./~${][^:;,=]*")
+_ONLY_TELLS = frozenset({"--version", "--help", "-h", "--list-devices", "--help-all"})
 _NOT_WRAPPERS = _names(
     "echo printf pip pip3 uv grep egrep pgrep pkill killall kill which command type cat ls rm cp mv mkdir "
     "touch curl wget git apt apt-get hf huggingface-cli sed awk tee test cd ps ssh scp rsync chmod chown "
@@ -155,10 +161,14 @@ def _unwrapped(words: tuple[Word, ...], env: dict[str, Word], search: _Search, *
     while words:
         texts = [word.text for word in words]
         name = base_name(texts[0])
+        if _ONLY_TELLS.intersection(texts[1:3]):
+            return None
         if (program := program_at(texts)) is not None or (name in CONTAINER_TOOLS and _starts_container(texts)):
             return _served(program or "docker", words, env, search)
         assigned = _ASSIGNMENT.fullmatch(texts[0])
-        if assigned is not None:
+        if texts[0] in _KEYS:
+            words = words[1:]
+        elif assigned is not None:
             env[assigned[1]] = replace(words[0], text=assigned[2])
             words = words[1:]
         elif name in _VALUED:
@@ -237,7 +247,28 @@ def _in_text(words: tuple[Word, ...], at: int, env: dict[str, Word], search: _Se
     if at >= len(words):
         return None
     arguments = tuple(word.text for word in words[at + 2 :])
-    return _in_script(words[at].text, words[at].line, arguments, env, search, depth=depth)
+    # Code that is not known would be cut apart by the inner reading: it stands aside for it.
+    aside = {f"code_{number}_of_line_{words[at].line}": code for number, code in enumerate(words[at].code, 1)}
+    text = words[at].text
+    for name, code in aside.items():
+        text = text.replace(code, f"${{{name}}}")
+    found = _in_script(text, words[at].line, arguments, env, search, depth=depth)
+    return found if found is None or not aside else _with_code(found, aside)
+
+
+def _with_code(served: Served, aside: Mapping[str, str]) -> Served:
+    """The server with the code back in its place."""
+
+    def filled(word: Word) -> Word:
+        text = word.text
+        for name, code in aside.items():
+            text = text.replace(f"${{{name}}}", code)
+        back = tuple(aside[name] for name in word.missing if name in aside)
+        missing = tuple(name for name in word.missing if name not in aside)
+        return replace(word, text=text, missing=missing, code=(*word.code, *back))
+
+    env = {name: filled(word) for name, word in served.env.items()}
+    return replace(served, words=tuple(filled(word) for word in served.words), env=env)
 
 
 def _in_script(
@@ -263,14 +294,30 @@ def _in_script(
 def _behind_wrapper(words: tuple[Word, ...], env: dict[str, Word], search: _Search) -> Served | None:
     """A script that starts the rest of its line: `/launch-cluster.sh vllm serve …`."""
     texts = [word.text for word in words]
-    if base_name(texts[0]) in _NOT_WRAPPERS:
+    if base_name(texts[0]) in _NOT_WRAPPERS or _STARTABLE.fullmatch(texts[0]) is None:
         return None
     at = next((i for i in range(1, len(words)) if program_at(texts, i) in ENGINES), None)
     if at is None:
         return _in_tmux(words, env, search)
     taken = " ".join(texts[:at])
-    search.note(Fate.PERSON, taken, words[0].line, "stands before the server's command: gate0 starts the server alone")
+    if base_name(texts[0]) in CONTAINER_TOOLS:
+        why = "runs in a service of a compose file: give its image, and see what the service sets"
+        search.note(Fate.PERSON, taken, words[0].line, why)
+        env.update(_given_variables(words[:at]))
+    else:
+        why = "stands before the server's command: gate0 starts the server alone"
+        search.note(Fate.PERSON, taken, words[0].line, why)
     return _served(program_at(texts, at) or "", words[at:], env, search)
+
+
+def _given_variables(words: tuple[Word, ...]) -> dict[str, Word]:
+    """`-e NAME=value` of `docker compose run`."""
+    found: dict[str, Word] = {}
+    for option, word in itertools.pairwise(words):
+        assigned = _ASSIGNMENT.fullmatch(word.text)
+        if option.text in {"-e", "--env"} and assigned is not None:
+            found[assigned[1]] = replace(word, text=assigned[2])
+    return found
 
 
 def _in_tmux(words: tuple[Word, ...], env: dict[str, Word], search: _Search) -> Served | None:
@@ -303,6 +350,8 @@ def _beside(command: Command, server_line: int) -> Note | None:
         name, texts = base_name(texts[1]), texts[1:]
     if name in CONTAINER_TOOLS and texts[1:2] and (texts[1] in _DONE_BY_GATE0 or texts[1] == "container"):
         return Note(fate=Fate.DROPPED, what=what, where=where, why="gate0 pulls, stops and follows containers itself")
+    if texts[0].endswith(":") or texts[0] == "-":
+        return None
     if name in _HARMLESS and all(redirection in _SILENCED for redirection in command.redirections):
         return None
     if command.piped or command.line > server_line:
