@@ -36,7 +36,6 @@ from orchestrator.profile.model import Profile, RuntimeKind
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT = ROOT.parent / "shared" / "corpus" / "recipes"
 NEEDED = 0.95
-RAY = "--distributed-executor-backend ray"
 KINDS = ("sparkrun", "spark-vllm-docker", "compose", "other")
 RANKS = ("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless", "--dist-init-addr")
 SERVERS = ("vllm serve", "sglang serve", "sglang.launch_server", "vllm.entrypoints.openai.api_server", "llama-server")
@@ -51,7 +50,6 @@ class Line:
     files: int = 0
     imported: int = 0
     whole: int = 0
-    without_ray: int = 0
     valid: int = 0
     rest: list[str] = field(default_factory=list)
 
@@ -78,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
     table = measure(folder)
     show(table)
     recipes = [table[kind] for kind in KINDS[:2]]
-    files, whole = sum(line.files for line in recipes), sum(line.without_ray for line in recipes)
+    files, whole = sum(line.files for line in recipes), sum(line.whole for line in recipes)
     share = whole / files if files else 1.0
     print(
         f"recipes whose profile says all that the source says: {whole} of {files}, {share:.1%} (needed: {NEEDED:.0%})"
@@ -103,9 +101,8 @@ def measure(folder: Path) -> dict[str, Line]:
         line.imported += 1
         missing = [gap for one in outcome.profiles for gap in gaps(one, value, text, engines)]
         line.whole += not missing
-        line.without_ray += all(gap == RAY for gap in missing)
-        if others := [gap for gap in missing if gap != RAY]:
-            line.rest.append(f"{path.name}: not in the argv: {', '.join(others)[:150]}")
+        if missing:
+            line.rest.append(f"{path.name}: not in the argv: {', '.join(missing)[:150]}")
         objections = [text for one in outcome.profiles for text in objections_to(one, engines)]
         line.valid += not objections
         line.rest += [f"{path.name}: {text[:150]}" for text in objections[:3]]
@@ -113,8 +110,8 @@ def measure(folder: Path) -> dict[str, Line]:
 
 
 def show(table: Mapping[str, Line]) -> None:
-    head = ("kind", "files", "imported", "argv whole", "or but Ray", "validate")
-    rows = [(k, x.files, x.imported, x.whole, x.without_ray, x.valid) for k, x in table.items() if x.files]
+    head = ("kind", "files", "imported", "argv whole", "validate")
+    rows = [(k, x.files, x.imported, x.whole, x.valid) for k, x in table.items() if x.files]
     for row in (head, *rows):
         print(f"{row[0]:<20}" + "".join(f"{cell!s:>12}" for cell in row[1:]))
     for kind, line in table.items():
@@ -142,9 +139,7 @@ def gaps(one: Imported, value: Any, text: str, engines: Mapping[str, Engine]) ->
     rendered = said(profile, [*front(profile), *argv])
     for source in sources(value, text, one):
         wanted = said(profile, without_ranks(source) if profile.nodes > 1 else source)
-        for gone in sorted(wanted.all - rendered.all):
-            is_ray = profile.nodes > 1 and gone.endswith('"ray"')
-            yield RAY if is_ray else gone
+        yield from sorted(wanted.all - rendered.all)
 
 
 def without_ranks(words: Sequence[str]) -> list[str]:

@@ -52,7 +52,7 @@ def server_spec(
     return ServerSpec(
         name=server_name(profile, rank),
         image=(profile.image if in_docker else profile.binary) or "",
-        entrypoint=settings.entrypoint if in_docker else None,
+        entrypoint=(command.entrypoint or settings.entrypoint) if in_docker else None,
         command=command.argv,
         env=dict(env),
         labels=_labels(profile, command, rank=rank, run_id=run_id, digest=digest),

@@ -81,6 +81,7 @@ class EngineCommand:
         argv: The words, in order; JSON values are one word.
         origins: For each word where in the profile it comes from (`serve.max_num_seqs`, `flags.tp`, `args[2]`, `port`);
             ADDED for gate0's own, empty for the program. (): not known.
+        entrypoint: What it must be started through in its container; None: what the profile says.
         env: Environment that the engine module itself needs, beside the profile's.
         added: What gate0 added, each with its reason (also contained in `argv` or `env`).
         port: Where it listens.
@@ -91,6 +92,7 @@ class EngineCommand:
 
     argv: tuple[str, ...]
     origins: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] | None = None
     env: Mapping[str, EnvValue] = field(default_factory=dict)
     added: tuple[Added, ...] = ()
     port: int

@@ -16,6 +16,7 @@ from orchestrator.engines.engine import Advisory, EngineCommand, MetricNames, Pl
 from orchestrator.engines.images import Version, image_version, is_older, split_image
 from orchestrator.engines.pieces import Piece, Refused, Step, memory_share, served_name, setting
 from orchestrator.engines.vllm_log import LOG_STAGES, SYMPTOMS
+from orchestrator.engines.vllm_ray import is_over_ray, over_ray
 from orchestrator.engines.words import Parser, compact_json, declared
 from orchestrator.profile.model import EnvValue, Profile, RuntimeKind, Task
 from orchestrator.values import Json
@@ -161,6 +162,12 @@ def _nodes(profile: Profile, place: Placement) -> Piece | Refused | None:
     own = declared(PARSER, profile)
     if profile.serve.tensor_parallel is None and not own.keys() & {"tensor-parallel-size", "pipeline-parallel-size"}:
         return Refused(path="nodes", message="two nodes need serve.tensor_parallel, or pipeline-parallel-size in flags")
+    if is_over_ray(PARSER, profile):
+        if profile.runtime is RuntimeKind.PROCESS:
+            return Refused(
+                path="nodes", message="runtime: process starts no Ray; leave distributed-executor-backend out"
+            )
+        return None
     words = (
         *("--nnodes", str(profile.nodes), "--node-rank", str(place.rank)),
         *("--master-addr", place.master_address, "--master-port", str(place.master_port)),
@@ -256,9 +263,11 @@ class Vllm:
         measured = place.rank == 0 and profile.task is Task.GENERATE
         # On a host with several interfaces vLLM would announce the first one, which the other rank may not reach.
         env: Mapping[str, EnvValue] = {"VLLM_HOST_IP": place.address} if profile.nodes > 1 else {}
-        return assemble(
-            RECIPE, profile, place, prefix=_prefix(profile), wants=tuple(_wants(profile)) if measured else (), env=env
-        )
+        prefix, wants = _prefix(profile), tuple(_wants(profile)) if measured else ()
+        command = assemble(RECIPE, profile, place, prefix=prefix, wants=wants, env=env)
+        if not is_over_ray(PARSER, profile):
+            return command
+        return over_ray(profile, command, place, has_program=bool(prefix))
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
         return advice(self, profile, PARSER)

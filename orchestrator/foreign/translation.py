@@ -183,14 +183,10 @@ class _Translation:
         return span
 
     def _spread(self, span: Span) -> None:
-        """Rendezvous flags and the executor behind them: gate0's two ranks bring their own."""
+        """Rendezvous flags: gate0's two ranks bring their own."""
         if span.nodes != 2:
             return
         self.take(span.rendezvous, Fate.DROPPED, "`nodes: 2`: gate0 starts both ranks and introduces them itself")
-        for item in [i for i in self.left if i.name == "--distributed-executor-backend" and i.values == ("ray",)]:
-            self._flag("distributed-executor-backend", "mp")
-            why = "flags.distributed-executor-backend: mp: vLLM refuses Ray for ranks started without it"
-            self.take([item], Fate.TRANSLATED, why)
 
     def _settings(self) -> None:
         once = [item for item in self.left if self._count(item) == 1 and id(item) not in self.verbatim]

@@ -25,7 +25,7 @@ def test_a_folder_of_recipes_is_counted(tmp_path: Path) -> None:
     table = corpus.measure(tmp_path)
 
     line = table["sparkrun"]
-    assert (line.files, line.imported, line.whole, line.without_ray, line.valid) == (2, 2, 1, 2, 2)
+    assert (line.files, line.imported, line.whole, line.valid) == (2, 2, 2, 2)
     assert (table["other"].files, table["other"].imported) == (1, 0)
 
 
