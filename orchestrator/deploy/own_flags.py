@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
+from orchestrator import __version__
 from orchestrator.deploy.runtime import PYTHON, IsCancelled, Question, Runtime, never
 from orchestrator.engines.flags.document import decode, encode
 from orchestrator.engines.flags.facts import annotate
@@ -27,7 +28,9 @@ from orchestrator.fleet.host import Completed
 from orchestrator.profile.model import RuntimeKind
 from orchestrator.values import utc_now
 
-FORMAT = "gate0-own-flags/1"
+FORMAT = f"gate0-own-flags/1 {__version__}"
+"""Another version may read more out of the same image: it reads anew."""
+
 PYTHON_S = 240.0
 HELP_S = 60.0
 PROGRAM = "llama-server"

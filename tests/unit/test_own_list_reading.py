@@ -153,7 +153,7 @@ def test_vllms_parser_is_found_wherever_a_version_keeps_it(
             "is_nullable": True,
             "group": "Cache",
         },
-        "--backend": {"kind": "str", "known": ["marlin", "triton"], "group": "Cache"},
+        "--backend": {"kind": "str", "known": ["marlin", "triton"], "is_any_case": True, "group": "Cache"},
         "--served-name": {"kind": "list", "item": "str", "nargs": "+", "is_nullable": True, "group": "Cache"},
         "--compilation-config": {
             "kind": "json",
@@ -259,13 +259,24 @@ def test_a_switch_that_is_off_under_another_name_keeps_the_old_negative(
     assert (flag.kind, flag.negatives) == (ValueKind.BOOL, ("--disable-x", "--no-enable-x"))
 
 
-def test_vllm_without_a_device_is_given_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("torch", "device"),
+    [
+        ("class version:\n    cuda, hip = '13.0', None\n", "cuda"),
+        ("class version:\n    cuda = hip = None\n", "cpu"),
+        ("", "cpu"),
+    ],
+)
+def test_vllm_without_a_device_is_given_the_one_it_is_built_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torch: str, device: str
+) -> None:
     parser = "from vllm.platforms import current_platform\ndef make_arg_parser(parser):\n"
-    parser += "    assert current_platform.device_type\n    parser.add_argument('--x')\n    return parser\n"
+    parser += "    parser.add_argument('--on', choices=['auto', current_platform.device_type])\n    return parser\n"
     platforms = "class Unspecified:\n    device_type = ''\ncurrent_platform = Unspecified()\n"
     package(
         tmp_path,
         {
+            "torch/__init__.py": torch,
             "vllm/__init__.py": "",
             "vllm/platforms/__init__.py": platforms,
             LAYOUTS[-1][0]: parser,
@@ -273,7 +284,7 @@ def test_vllm_without_a_device_is_given_one(tmp_path: Path, monkeypatch: pytest.
         },
     )
 
-    assert list(read(tmp_path, "vllm", monkeypatch).flags) == ["--x"]
+    assert read(tmp_path, "vllm", monkeypatch).flags["--on"].choices == ("auto", device)
 
 
 def test_an_engine_that_cannot_be_imported_says_why_on_stderr(tmp_path: Path) -> None:

@@ -65,11 +65,13 @@ def make_parser(engine: str) -> Any:
 
 
 def pretend_device() -> None:
-    """Without a GPU vLLM knows no device, and its configuration classes refuse to be made."""
+    """Without a GPU vLLM knows no device, and its configuration classes refuse to be made: the one it is built for."""
     with contextlib.suppress(Exception):
         platform = importlib.import_module("vllm.platforms").current_platform
         if not platform.device_type:
             type(platform).device_type = "cpu"
+            built_for = importlib.import_module("torch").version
+            type(platform).device_type = "cuda" if built_for.cuda or built_for.hip else "cpu"
 
 
 def plain(value: Any) -> Any:

@@ -120,6 +120,7 @@ def _flag(told: Mapping[str, Any]) -> Flag:
         nargs=told["nargs"] if told["nargs"] != 0 else None,
         choices=tuple(one for one in choices if one != "None") if is_closed else (),
         known=known,
+        is_any_case=bool(choices) and not is_closed,
         also=_AUTO if str(reader).endswith("or_auto") else (),
         default=told.get("default"),
         default_text=told.get("default_text"),
