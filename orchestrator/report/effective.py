@@ -38,7 +38,7 @@ class EffectiveLine:
 
     Attributes:
         agreement: A key of `AGREEMENTS`; an unknown one as it stands.
-        words: The server's own log line, else why it is so; empty: neither.
+        words: Why it is so, or the server's own log line where it does not simply agree; empty: neither.
         is_failing: Ignored, contradicted, or changed by the engine for the worse.
     """
 
@@ -85,11 +85,12 @@ def behaviours(gates: Iterable[GateRecord]) -> list[Mapping[str, Json]]:
 
 
 def told_lines(run: RunRecord) -> tuple[tuple[str, str, str], ...]:
-    """Lines of `TOLD_HEAD`: what the server also told, that no declared setting was compared with."""
+    """Lines of `TOLD_HEAD`: what else the server told; one thing told in several places stands there once."""
     compared = {(str(r.get("source")), _words(r.get("running"))) for r in _mappings(run.effective.get("compared"))}
     readings = _mappings(run.effective.get("readings"))
     found = [(str(r.get("name")), _words(r.get("value")), str(r.get("source") or "")) for r in readings]
-    return tuple((n, _short(value), where) for n, value, where in found if (where, value) not in compared)
+    first = {(name, value): where for name, value, where in reversed(found) if value != DASH}
+    return tuple((n, _short(v), w) for n, v, w in found if first.get((n, v)) == w and (w, v) not in compared)
 
 
 def counted_words(lines: Sequence[EffectiveLine]) -> str:
@@ -115,7 +116,7 @@ def _line(row: Mapping[str, Json]) -> EffectiveLine:
         running=_words(row.get("running")),
         agreement=agreement,
         where=str(row.get("source") or ""),
-        words=" ".join(str(row.get("quote") or row.get("why") or "").split()),
+        words=" ".join(str((row.get("quote") if agreement != "same" else None) or row.get("why") or "").split()),
         is_failing=agreement in FAILING or (agreement == "changed" and row.get("is_weaker") is True),
     )
 

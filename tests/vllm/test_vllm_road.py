@@ -23,7 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 GATE0 = Path(sys.executable).with_name("gate0")
 SMALL = ("--workload", "quick", "--set", "concurrency=1,2", "--set", "repeats=1", "--set", "output_tokens=16")
 SHARED_MACHINE = {"client_lag", "late_sends"}
-GATES = ("coherence", "tool_call", "prefix_cache", "determinism", "prefix_sharing", "context", "concurrency")
+GATES = (
+    *("effective", "coherence", "tool_call", "prefix_cache", "determinism", "prefix_sharing", "context"),
+    "concurrency",
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,11 @@ class Ended:
     err: str
     run: dict[str, Any]
     directory: Path
+
+    @property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """Each declared setting beside what runs."""
+        return {row["path"]: row for row in self.run["effective"]["compared"]}
 
     def gate(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.directory / "gates" / f"{name}.json").read_text())
@@ -66,7 +74,7 @@ def head(parts: VllmParts, parent: str, model: Path, port: int) -> str:
     )
 
 
-def test_smollm2_passes_all_seven_gates_and_the_sweep(vllm_parts: VllmParts, tmp_path: Path) -> None:
+def test_smollm2_passes_every_gate_and_the_sweep(vllm_parts: VllmParts, tmp_path: Path) -> None:
     text = head(vllm_parts, "smollm2-vllm", vllm_parts.smollm2, 18131)
     text += f"serve: {{chat_template: {vllm_parts.template}}}\n"
 
@@ -76,6 +84,8 @@ def test_smollm2_passes_all_seven_gates_and_the_sweep(vllm_parts: VllmParts, tmp
     assert {name: ended.run["gates"][name] for name in GATES} == dict.fromkeys(GATES, "pass"), ended.err
     assert ended.run["status"] == "passed"
     assert ended.run["engine_version"].startswith("0.32.0")
+    assert ended.run["effective"]["catalogue"] == {"engine": "vllm", "version": "0.32.0", "note": None}
+    assert {r["agreement"] for r in ended.rows.values()} == {"same"}
     assert len(list(ended.directory.glob("sweeps/quick/*.requests.jsonl"))) == 2
     for path in ended.directory.glob("sweeps/quick/*.requests.jsonl"):
         for line in path.read_text().splitlines():
@@ -128,6 +138,34 @@ def told_by_counters(found: StoredCell) -> float:
     assert isinstance(before, dict)
     assert isinstance(after, dict)
     return float(after["cache_hits_tok"] - before["cache_hits_tok"])
+
+
+def test_each_portable_setting_is_confirmed_and_planted_faults_are_caught(
+    vllm_parts: VllmParts, tmp_path: Path
+) -> None:
+    text = head(vllm_parts, "smollm2-vllm", vllm_parts.smollm2, 18135).replace("nobind}", "nobind, VLLM_NO_SUCH: '1'}")
+    text += (
+        f"serve: {{chat_template: {vllm_parts.template}, max_model_len: 2048, max_num_seqs: 3, seed: 7,\n"
+        "  max_num_batched_tokens: 2048, prefix_caching: true, kv_cache_dtype: auto, thinking: false,\n"
+        "  max_output: 256}\n"
+        "flags: {speculative-config: {method: ngram, num_speculative_tokens: 3, prompt_lookup_min: 400,"
+        " prompt_lookup_max: 400}}\n"
+        "workloads: null\ngates: {suite: runs.yaml, params: null}\n"
+    )
+    (tmp_path / "runs.yaml").write_text("title: what runs\ngates:\n  - gate: effective\n")
+
+    ended = run(tmp_path, text)
+
+    portable = {path: row["agreement"] for path, row in ended.rows.items() if path.startswith("serve.")}
+    assert ended.code == 1, ended.err
+    assert portable == dict.fromkeys(portable, "same")
+    assert len(portable) == 10
+    assert ended.rows["env.VLLM_NO_SUCH"]["agreement"] == "ignored"
+    assert "Unknown vLLM environment variable detected" in ended.rows["env.VLLM_NO_SUCH"]["quote"]
+    behaviours = {e["path"]: e for e in ended.gate("effective")["evidence"] if "path" in e}
+    assert behaviours["behaviour.speculation"]["agreement"] == "contradicted"
+    assert "no draft was made" in behaviours["behaviour.speculation"]["why"]
+    assert behaviours["behaviour.prefix_caching"]["agreement"] == "same"
 
 
 def test_the_hybrid_models_late_first_hit_is_reported_as_such(vllm_parts: VllmParts, tmp_path: Path) -> None:
