@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from orchestrator.foreign.container_parts import Part, mount, mount_from_text, ports_from_text, size_gib, ulimit
-from orchestrator.foreign.container_words import container_command, engine_by_image
+from orchestrator.foreign.container_words import by_name, container_command, engine_by_image
 from orchestrator.foreign.docker_options import FATES, OTHERS
 from orchestrator.foreign.env_files import Reads, read_env
 from orchestrator.foreign.env_values import environment, say
@@ -102,12 +102,13 @@ class ServiceReader:
         self._rest(node)
         settings = {key: self._known(node, key) for key in ("ipc", "restart")}
         network, shm_gib, ulimits = self._network(node), self._shm(node), self._ulimits(node)
+        engine = engine_by_image(image.text if image is not None else None, command, beside=self.name)
         taken = self.filling.notes(f"services.{self.name}", named=_awaited(told.values))
         return Launch(
             form="compose",
             source=self.source,
             name=self.name,
-            engine=engine_by_image(image.text if image is not None else None, command, beside=self.name),
+            engine=engine,
             image=image.text if image is not None and image.text else None,
             entrypoint=command.entrypoint,
             words=command.words,
@@ -121,7 +122,16 @@ class ServiceReader:
             ulimits=ulimits,
             restart=settings["restart"],
             gpus=self.gpus,
-            notes=say((*taken, *self.notes, *told.notes, *command.notes), (*told.secrets, *command.secrets)),
+            notes=say(
+                (
+                    *taken,
+                    *self.notes,
+                    *told.notes,
+                    *command.notes,
+                    *by_name(engine, image.text if image is not None else None, self._where()),
+                ),
+                (*told.secrets, *command.secrets),
+            ),
         )
 
     def _where(self, *steps: str | int) -> str:

@@ -14,6 +14,7 @@ from orchestrator.foreign.shell.serving import SHELLS
 from orchestrator.profile.model import Mount
 
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c")
+_OWN_IMAGE = re.compile(r"(?:^|/)(?:vllm-openai|llama\.cpp)(?:[:@]|$)")
 _KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "sglang": "SGLANG_API_KEY", "llamacpp": "LLAMA_API_KEY"}
 
 
@@ -64,6 +65,14 @@ def container_command(
             kept = None if entrypoint is None and not front else ()
             return _spoken(kept, served.words, served.env, served.notes)
     return _spoken(None if entrypoint is None else tuple(entrypoint), words, env, ())
+
+
+def by_name(engine: str | None, image: str | None, where: str) -> tuple[Note, ...]:
+    """A note that an engine was told by a name alone; none for the engines' own images."""
+    if engine is None or _OWN_IMAGE.search(image or "") is not None:
+        return ()
+    why = f"taken for {engine}'s server, as the image or the container is named"
+    return (Note(fate=Fate.TRANSLATED, what="the image's own entrypoint", where=where, why=why),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

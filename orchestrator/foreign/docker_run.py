@@ -15,7 +15,7 @@ from orchestrator.foreign.container_parts import (
     size_gib,
     ulimit,
 )
-from orchestrator.foreign.container_words import container_command, engine_by_image
+from orchestrator.foreign.container_words import by_name, container_command, engine_by_image
 from orchestrator.foreign.docker_options import FATES, OTHERS, Option, RunLine, take_apart
 from orchestrator.foreign.env_files import Reads, read_env
 from orchestrator.foreign.env_values import environment, say
@@ -203,12 +203,13 @@ class _Reader:
         )
         told = environment(command.env)
         texts = settings.texts
+        engine = engine_by_image(image.text if image is not None else None, command, beside=texts.get("name", ""))
         shm = size_gib(texts["shm-size"]) if "shm-size" in texts else None
         return Launch(
             form=self.form,
             source=self.source,
             name=texts.get("name"),
-            engine=engine_by_image(image.text if image is not None else None, command),
+            engine=engine,
             image=image.text if image is not None else None,
             entrypoint=command.entrypoint,
             words=command.words,
@@ -223,7 +224,14 @@ class _Reader:
             restart=texts.get("restart"),
             gpus=settings.gpus,
             notes=say(
-                (*notes, *settings.notes, *told.notes, *command.notes), secrets=(*told.secrets, *command.secrets)
+                (
+                    *notes,
+                    *settings.notes,
+                    *told.notes,
+                    *command.notes,
+                    *by_name(engine, image.text if image is not None else None, f"line {line.line}"),
+                ),
+                secrets=(*told.secrets, *command.secrets),
             ),
         )
 

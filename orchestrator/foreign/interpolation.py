@@ -85,8 +85,10 @@ class Interpolation:
         return self._chosen(named[0], operator[0], text[operator.end() : end], missing, depth), end + 1
 
     def _plain(self, name: str, missing: dict[str, None]) -> str:
-        if name in self.values:
-            return self.values[name]
+        value = self.values.get(name)
+        # A secret's value goes nowhere: what would hold it waits for it, as for one that is not known.
+        if value is not None and not is_secret(name, value):
+            return value
         missing[name] = None
         return f"${{{name}}}"
 
@@ -99,7 +101,7 @@ class Interpolation:
             self.left_out.setdefault(name, argument)
             return ""
         if is_set:
-            return value or ""
+            return self._plain(name, missing)
         if operator.endswith("?"):
             self.required.setdefault(name, argument)
             return self._plain(name, missing) if value is None else ""

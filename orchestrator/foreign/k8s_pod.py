@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.foreign.container_parts import Part, mount, size_bytes
-from orchestrator.foreign.container_words import container_command, engine_by_image
+from orchestrator.foreign.container_words import by_name, container_command, engine_by_image
 from orchestrator.foreign.env_values import environment, say
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Fate, Launch, Note
@@ -93,13 +93,15 @@ class PodReader:
             None if entrypoint is None else tuple(word.text for word in entrypoint), args or (), env=read.env
         )
         told = environment(command.env, where=f"{where}.env")
+        image = _text(container.child("image"))
+        engine = engine_by_image(image, command, beside=f"{self.name} {name}")
         is_on_host = _is_true(pod.child("hostNetwork"))
         return Launch(
             form="k8s",
             source=self.source,
             name=self.name if is_alone else f"{self.name}-{name}",
-            engine=engine_by_image(_text(container.child("image")), command),
-            image=_text(container.child("image")),
+            engine=engine,
+            image=image,
             entrypoint=command.entrypoint,
             words=command.words,
             places=command.places,
@@ -110,7 +112,10 @@ class PodReader:
             mounts=tuple(read.mounts),
             ports=tuple(read.ports),
             gpus=read.gpus,
-            notes=say((*read.notes, *told.notes, *command.notes), secrets=(*told.secrets, *command.secrets)),
+            notes=say(
+                (*read.notes, *told.notes, *command.notes, *by_name(engine, image, where)),
+                secrets=(*told.secrets, *command.secrets),
+            ),
         )
 
     def _words(self, node: Node | None, env: Mapping[str, Word]) -> tuple[Word, ...] | None:

@@ -76,7 +76,9 @@ SAME_SWITCH = {"words"}
 OTHER_NAMES = {"env"}
 """A secret comes back under its variable's name."""
 LOST: Mapping[tuple[str, str], object] = {
-    **{("lab-smollm2-llamacpp", form): REFUSED for form in ("docker-run", "compose", "systemd", "k8s")},
+    # The image's name tells nothing: the engine is told by the container's name, and whether it has GPUs by nothing.
+    **{("lab-smollm2-llamacpp", form): {"gpus"} for form in ("docker-run", "compose", "systemd")},
+    ("lab-smollm2-llamacpp", "k8s"): {"gpus", "ipc"},
     ("lab-smollm2-llamacpp", "sparkrun"): {"entrypoint", "env", "mounts", "gpus"},
     ("qwen3.8-flash-next-exl3-velogb10", "systemd"): REFUSED,
     **{("verbatim", form): REFUSED for form in FORMS},

@@ -56,7 +56,7 @@ def read_script(
     """
     run = _Run(read_file=read_file)
     variables = Variables(
-        values={name: (Word(text=value, line=line),) for name, value in (values or {}).items()},
+        values={name: (_given(name, value, line),) for name, value in (values or {}).items()},
         positional=None if arguments is None else tuple(Word(text=a, line=line) for a in arguments),
     )
     run.text(text, variables, line=line)
@@ -71,6 +71,13 @@ def read_script(
         unset=frozenset(variables.unset),
         notes=tuple(run.notes),
     )
+
+
+def _given(name: str, value: str, line: int) -> Word:
+    """A given variable; a secret's value goes nowhere, so what would hold it waits for it."""
+    if is_secret(name, value):
+        return Word(text=f"${{{name}}}", line=line, missing=(name,))
+    return Word(text=value, line=line)
 
 
 def split_words(text: str, *, line: int = 1) -> tuple[Word, ...]:
