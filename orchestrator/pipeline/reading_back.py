@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from orchestrator.deploy.own_flags import find_kept
 from orchestrator.engines.effective.comparing import compare
 from orchestrator.engines.effective.model import Agreement, Compared, Effective, Reading, Told
 from orchestrator.engines.effective.reading import VOICES, read
@@ -70,12 +71,23 @@ def read_back(road: Road, found: Capabilities) -> ReadBack:
     job = road.job
     engine = found.engine if job.engine.name in OPEN_ENGINES else job.engine.name
     told = collect(road.target, engine, start_log(road))
-    chosen = choose(engine, found.version) if engine in ENGINES else None
+    chosen = _list_for(road, engine, found.version)
     readings = read(engine, told)
     listed = chosen.catalogue if chosen else None
     compared = compare(job.profile, _command(road), readings, told, engine=engine, catalogue=listed)
     rows = (*(_as_known(road, row) for row in compared.compared), *_idle_gpu(road, readings))
     return ReadBack(effective=_masked(replace(compared, compared=rows)), told=told, chosen=chosen)
+
+
+def _list_for(road: Road, engine: str, version: str | None) -> Chosen | None:
+    """The image's own list where it was read before, else the shipped one of the version that the server told."""
+    if engine not in ENGINES:
+        return None
+    digest = None if road.tools.own_flags is None else road.image_digest
+    own = None if digest is None else find_kept(engine, digest)
+    if own is None:
+        return choose(engine, version)
+    return Chosen(catalogue=own, wanted=own.version, note="the image's own list")
 
 
 def collect(target: Target, engine: str, log: Sequence[str] = ()) -> Told:
@@ -95,10 +107,20 @@ def note_differences(road: Road, found: ReadBack) -> None:
 
 
 def _said(row: Compared) -> str:
-    runs = "is not there" if row.running is None else f"the server runs {row.running}"
+    runs = "is not there" if row.running is None else f"the server runs {_words(row.running)}"
     why = " ".join((row.quote or row.why or row.source or "").split())
     shown = why if len(why) <= SHOWN_CHARS else f"{why[: SHOWN_CHARS - 1]}…"
-    return f"{row.path}: declared {row.declared}, {runs}" + (f" ({shown})" if shown else "")
+    return f"{row.path}: declared {_words(row.declared)}, {runs}" + (f" ({shown})" if shown else "")
+
+
+def _words(value: Json) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}: {_words(v)}" for k, v in value.items() if v is not None)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_words(v) for v in value)
+    return str(value)
 
 
 def _command(road: Road) -> EngineCommand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from orchestrator.deploy.own_flags import FORMAT
 from orchestrator.deploy.runtime import LABEL_PORT, LABEL_RUN, Server, ServerSpec
+from orchestrator.engines.flags.document import encode
+from orchestrator.engines.flags.loading import load
 from orchestrator.errors import RefusedError, RuntimeNotInstalled
 from orchestrator.pipeline.attached_host import serving_on
 from orchestrator.pipeline.claims import differing
@@ -324,3 +328,20 @@ def test_gate0s_own_server_is_found_by_its_label(attached: Reading) -> None:
     assert road.ranks[0].server is not None
     assert road.ranks[0].server.name == "gate0-p"
     assert [s.name for s in attached.runtime.find() if s.is_running] == ["gate0-p"]
+
+
+def test_an_image_whose_own_list_was_read_is_compared_by_that(
+    world: Reading, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    kept = cache / "gate0" / "flags"
+    kept.mkdir(parents=True)
+    own = replace(load("vllm", "0.30.0"), version="0.30.1+patched", is_own=True)
+    (kept / "vllm-sha256-aaaa.json").write_text(json.dumps({"format": FORMAT, "catalogue": encode(own)}))
+    world.own_flags = lambda *_: own
+
+    world.go()
+
+    assert stored(world).run.effective["catalogue"]["version"] == "0.30.1+patched"
+    assert stored(world).run.effective["catalogue"]["note"] == "the image's own list"

@@ -228,6 +228,8 @@ def _next(road: Road) -> str:
         return shlex.join(_again(road.job.invocation))
     root = road.writer.directory.parent
     where = "" if root == Path("results") else f" --results {shlex.quote(str(root))}"
+    if road.run.status == "gate_failed" and road.run.gates.get("effective") == "fail":
+        return f"gate0 show {road.run.id}{where} --effective"
     if road.run.status == "gate_failed":
         return f"gate0 results show {road.run.id}{where} --evidence"
     if road.job.options.keep and road.job.boxes:
