@@ -33,6 +33,7 @@ PARSER = Parser(
         "-hfr": "hf-repo",
         "-kvu": "kv-unified",
         "-lm": "load-mode",
+        "-lv": "verbosity",
         "-m": "model",
         "-md": "spec-draft-model",
         "-mm": "mmproj",
@@ -46,6 +47,7 @@ PARSER = Parser(
         "-ub": "ubatch-size",
         "--hf-repo-draft": "spec-draft-hf",
         "--model-draft": "spec-draft-model",
+        "--log-verbosity": "verbosity",
         "--n-gpu-layers": "gpu-layers",
         "--n-predict": "predict",
         "--no-mmproj": "mmproj-auto",
@@ -244,6 +246,10 @@ RECIPE = Recipe(
 )
 METRICS = Want(words=("--metrics",), reason="/metrics is a 501 without it")
 SLOTS = Want(words=("--slots",), reason="/slots tells what runs and what waits")
+TELLING_LOG = Want(
+    words=("--verbosity", "4"),
+    reason="the log then tells KV types, flash attention, layers on the GPU and what --fit changed",
+)
 JINJA = Want(words=("--jinja",), reason="tool calls are read off the chat template, which needs it")
 METRIC_NAMES = MetricNames(
     running=("llamacpp:requests_processing",),
@@ -285,7 +291,7 @@ class LlamaCpp:
 
     def command(self, profile: Profile, place: Placement) -> EngineCommand:
         jinja = (JINJA,) if profile.serve.tool_call_parser else ()
-        return assemble(RECIPE, profile, place, prefix=(), wants=(METRICS, SLOTS, *jinja))
+        return assemble(RECIPE, profile, place, prefix=(), wants=(METRICS, SLOTS, TELLING_LOG, *jinja))
 
     def advisories(self, profile: Profile) -> tuple[Advisory, ...]:
         return advice(self, profile, PARSER)

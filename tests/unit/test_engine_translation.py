@@ -396,7 +396,7 @@ def test_a_key_given_twice_names_both_places() -> None:
     [
         ("vllm", {"--enable-prompt-tokens-details", "--enable-per-request-metrics"}),
         ("sglang", {"--enable-cache-report", "--enable-metrics"}),
-        ("llamacpp", {"--metrics", "--slots"}),
+        ("llamacpp", {"--metrics", "--slots", "--verbosity"}),
     ],
 )
 def test_what_measuring_needs_is_added_with_a_reason(engine: str, expected: set[str]) -> None:

@@ -19,8 +19,8 @@ from orchestrator.engines.flags.model import Catalogue
 from orchestrator.profile.model import Profile
 from orchestrator.values import Json
 
-NOT_SHOWN = frozenset({"host", "port", "api-key"})
-"""Of what gate0 adds: where it listens is proven by asking it."""
+NOT_SHOWN = frozenset({"host", "port", "api-key", "verbosity"})
+"""Of what gate0 adds: where it listens is proven by asking it, and how much it logs by what can be read there."""
 
 _WORST = (Agreement.CONTRADICTED, Agreement.IGNORED, Agreement.CHANGED, Agreement.UNCONFIRMED, Agreement.SAME)
 

@@ -19,7 +19,7 @@ from orchestrator.values import Secret
 MEASURING = frozenset(
     {
         *("--enable-prompt-tokens-details", "--enable-per-request-metrics", "--enable-cache-report"),
-        *("--enable-metrics", "--metrics", "--slots"),
+        *("--enable-metrics", "--metrics", "--slots", "--verbosity"),
     }
 )
 """Words that gate0 adds so that Gate 0 and the sweeps can see more; the server serves the same without them."""
