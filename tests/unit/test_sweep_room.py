@@ -12,6 +12,7 @@ from orchestrator.profile.model import Serve
 from orchestrator.sweep.loading import load_workload, search_path
 from orchestrator.sweep.overrides import parse_overrides
 from orchestrator.sweep.room import require_room, sure_tok
+from tests.unit.gate_fakes import Truth
 from tests.unit.road_fakes import QUICK, World, profile
 
 PROFILE = "name: p\nengine: vllm\nimage: vllm/vllm-openai:v0.31.0\nmodel: some/model\nserve: {max_model_len: 16384}\n"
@@ -67,7 +68,8 @@ def test_a_profile_that_promises_less_is_refused_before_a_host_is_asked(
 
 
 def test_a_server_that_takes_less_is_sent_nothing(tmp_path: Path) -> None:
-    world = World(tmp_path, profile=profile(serve=Serve(max_model_len=100)), workloads=(QUICK,))
+    short = profile(serve=Serve(max_model_len=100))
+    world = World(tmp_path, profile=short, truth=Truth(listed_len=100), workloads=(QUICK,))
 
     road = world.go()
 
