@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from orchestrator.foreign.container_parts import Part, mount, mount_from_text, ports_from_text, size_gib, ulimit
-from orchestrator.foreign.container_words import by_name, container_command, engine_by_image
+from orchestrator.foreign.container_words import container_command
 from orchestrator.foreign.docker_options import FATES, OTHERS
 from orchestrator.foreign.env_files import Reads, read_env
 from orchestrator.foreign.env_values import environment, say
@@ -15,6 +15,7 @@ from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.interpolation import Interpolation, marked
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import ReadFile, Word, split_words
+from orchestrator.foreign.telling import told_engine
 from orchestrator.profile.model import EnvValue, Mount, Port, SecretRef
 from orchestrator.profile.yaml_lines import Node
 
@@ -102,13 +103,20 @@ class ServiceReader:
         self._rest(node)
         settings = {key: self._known(node, key) for key in ("ipc", "restart")}
         network, shm_gib, ulimits = self._network(node), self._shm(node), self._ulimits(node)
-        engine = engine_by_image(image.text if image is not None else None, command, beside=self.name)
+        engine = told_engine(
+            image.text if image is not None else None,
+            command.words,
+            keeps_entrypoint=command.entrypoint is None,
+            beside=self.name,
+            where=self._where(),
+        )
         taken = self.filling.notes(f"services.{self.name}", named=_awaited(told.values))
         return Launch(
             form="compose",
             source=self.source,
             name=self.name,
-            engine=engine,
+            engine=engine.engine,
+            where=f"line {node.place.line}",
             image=image.text if image is not None and image.text else None,
             entrypoint=command.entrypoint,
             words=command.words,
@@ -128,7 +136,7 @@ class ServiceReader:
                     *self.notes,
                     *told.notes,
                     *command.notes,
-                    *by_name(engine, image.text if image is not None else None, self._where()),
+                    *engine.notes,
                 ),
                 (*told.secrets, *command.secrets),
             ),
@@ -212,8 +220,6 @@ class ServiceReader:
         }
 
     def _build(self, node: Node, image: Word | None) -> None:
-        if image is not None and not image.is_known:
-            self._note(Fate.PERSON, f"image: {image.text}", "waits for a variable: write the image's name", "image")
         if (build := node.child("build")) is None:
             return
         context = build.written or (told.written if (told := build.child("context")) is not None else None) or "."

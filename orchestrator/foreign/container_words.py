@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from orchestrator.foreign.hiding import SECRET_FLAGS, hidden, is_secret
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell import ReadFile, Word, unwrap
-from orchestrator.foreign.shell.programs import ENGINES, base_name, image_program, program_at
-from orchestrator.foreign.shell.serving import SHELLS
+from orchestrator.foreign.shell.programs import SHELLS, base_name, program_at
+from orchestrator.foreign.texts import shorten
+from orchestrator.foreign.waiting import WAITS
 from orchestrator.profile.model import Mount
 
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c")
-_OWN_IMAGE = re.compile(r"(?:^|/)(?:vllm-openai|llama\.cpp)(?:[:@]|$)")
 _KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "sglang": "SGLANG_API_KEY", "llamacpp": "LLAMA_API_KEY"}
 
 
@@ -67,14 +67,6 @@ def container_command(
     return _spoken(None if entrypoint is None else tuple(entrypoint), words, env, ())
 
 
-def by_name(engine: str | None, image: str | None, where: str) -> tuple[Note, ...]:
-    """A note that an engine was told by a name alone; none for the engines' own images."""
-    if engine is None or _OWN_IMAGE.search(image or "") is not None:
-        return ()
-    why = f"taken for {engine}'s server, as the image or the container is named"
-    return (Note(fate=Fate.TRANSLATED, what="the image's own entrypoint", where=where, why=why),)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SafeWords:
     """Words with literal keys (`--api-key sk-…`) as `${NAME}`, a note for each, and the keys themselves."""
@@ -82,21 +74,6 @@ class SafeWords:
     words: tuple[Word, ...]
     notes: tuple[Note, ...] = ()
     secrets: tuple[str, ...] = ()
-
-
-def engine_by_image(image: str | None, command: ContainerCommand, *, beside: str = "") -> str | None:
-    """The engine that the image's own entrypoint must be, as its name says, where the words are flags alone.
-
-    Args:
-        beside: What else may name it: a service's name, the folder that the image is built from.
-    """
-    words = command.words
-    if command.entrypoint is not None or not words or not (words[0].startswith("-") or words[0] == "serve"):
-        return None
-    if any(program_at(words, index) is not None for index in range(min(len(words), 24))):
-        return None
-    program = image_program(image) or image_program(beside)
-    return program if program in ENGINES else None
 
 
 def hide_keys(words: Sequence[Word]) -> SafeWords:
@@ -131,7 +108,7 @@ def waiting(words: Sequence[Word]) -> tuple[Note, ...]:
         if not word.is_known and not before.startswith(("--api-key", "--hf-token")):
             unknown = ", ".join(dict.fromkeys((*word.missing, *word.code)))
             what = f"{before} {word.text}" if before.startswith("-") and not word.text.startswith("-") else word.text
-            why = f"waits for {hidden(unknown)}: write the value"
+            why = f"{WAITS}{shorten(hidden(unknown))}: write the value"
             notes.append(Note(fate=Fate.PERSON, what=hidden(what), where=f"line {word.line}", why=why))
         before = word.text
     return tuple(notes)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.foreign import carrying
+from orchestrator.foreign.command import FORM as COMMAND_FORM
+from orchestrator.foreign.command import launch_of, looks_like_command
 from orchestrator.foreign.container_parts import (
     Part,
     mount_from_pairs,
@@ -15,7 +17,7 @@ from orchestrator.foreign.container_parts import (
     size_gib,
     ulimit,
 )
-from orchestrator.foreign.container_words import by_name, container_command, engine_by_image
+from orchestrator.foreign.container_words import container_command
 from orchestrator.foreign.docker_options import FATES, OTHERS, Option, RunLine, take_apart
 from orchestrator.foreign.env_files import Reads, read_env
 from orchestrator.foreign.env_values import environment, say
@@ -23,19 +25,22 @@ from orchestrator.foreign.found import Found
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import ReadFile, Served, Word, find_servers, read_script
-from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, program_at
+from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, program_at
+from orchestrator.foreign.telling import told_engine
 from orchestrator.profile.model import Mount, Port
 from orchestrator.values import Json
 
 FORM = "docker-run"
 _RUNS = re.compile(r"\b(?:docker|podman|nerdctl)(?:\s+|\s*\\\s*\n\s*)(?:container\s+)?(?:run|create)\b")
+_ENTERS = re.compile(r"\b(?:docker|podman|nerdctl)(?:\s+|\s*\\\s*\n\s*)(?:container\s+)?exec\b")
 _CDI = re.compile(r"nvidia\.com/gpu=(.+)")
 _IDLE = re.compile(r"(?:.*/)?(?:bash|sh|zsh|sleep|tail)(?:\s.*)?|")
 
 
 def looks_like_docker_run(text: str) -> bool:
-    """True for text that starts a container with docker or podman, comments aside."""
-    return _RUNS.search(re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)) is not None
+    """True for text that starts a container with docker or podman, or a server in one, comments aside."""
+    told = re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+    return _RUNS.search(told) is not None or (_ENTERS.search(told) is not None and looks_like_command(told))
 
 
 def read_docker_run(
@@ -110,6 +115,8 @@ class _Reader:
     read_file: ReadFile | None
     carried: Mapping[str, Json] | None
     form: str = FORM
+    typed_into: list[str | None] = field(default_factory=list)
+    """Names of the containers that have a terminal: without a command their image's own shell waits in them."""
 
     def found(self, servers: Sequence[Served]) -> Found:
         runs: list[Launch] = []
@@ -124,6 +131,8 @@ class _Reader:
                 inside.append((served, apart))
             else:
                 runs.append(self.launch(apart, served.env, served.notes))
+                if any(option.name in {"interactive", "tty"} for option in apart.options):
+                    self.typed_into.append(runs[-1].name)
         for served, line in inside:
             runs, more = self._placed(runs, served, line)
             notes.extend(more)
@@ -136,12 +145,12 @@ class _Reader:
         """A server that is started inside a container which stands idle: its words become that container's."""
         named = line.image.text if line is not None and line.image is not None else None
         words = line.words if line is not None else served.words
-        at = next((i for i, run in enumerate(runs) if _is_idle(run) and named in {None, run.name}), None)
+        at = next((i for i, run in enumerate(runs) if self._is_idle(run, named)), None)
         if at is None and line is not None and not runs:
             return self._inside(served, line), ()
         if at is None:
             if line is None:
-                return runs, served.notes
+                return self._outside(runs, served)
             note = Note(
                 fate=Fate.DROPPED,
                 what=hidden(" ".join(w.text for w in served.words))[:200],
@@ -165,13 +174,31 @@ class _Reader:
         )
         return [*runs[:at], run, *runs[at + 1 :]], ()
 
+    def _outside(self, runs: list[Launch], served: Served) -> tuple[list[Launch], tuple[Note, ...]]:
+        """A server beside the containers, in none of them."""
+        if served.program in ENGINES:
+            return [*runs, launch_of(served, form=COMMAND_FORM, source=self.source)], ()
+        what = hidden(" ".join(word.text for word in served.words))[:200]
+        why = f"starts {served.program}, none of the three engines"
+        return runs, (*served.notes, Note(fate=Fate.DROPPED, what=what, where=f"line {served.line}", why=why))
+
+    def _is_idle(self, run: Launch, named: str | None) -> bool:
+        """Whether the container only waits for what is started in it: a shell, `sleep infinity`, `tail -f /dev/null`.
+
+        Args:
+            named: The container that is entered; None: somebody types into the one that is open.
+        """
+        if named not in {None, run.name} or _IDLE.fullmatch(" ".join((*(run.entrypoint or ()), *run.words))) is None:
+            return False
+        return bool(run.words or run.entrypoint or named is not None or run.name in self.typed_into)
+
     def _inside(self, served: Served, line: RunLine) -> list[Launch]:
         """A server that is started in a container which the text does not start."""
         env = {**served.env, **self._exec_env(line)}
         command = container_command((), line.words, env=env, read_file=self.read_file)
         told = environment(command.env)
         named = line.image.text if line.image is not None else ""
-        why = f"runs in the container {named}, which is there already: give its image"
+        why = f"runs in the container {named}, which is there already: give its image with `--image NAME`"
         note = Note(fate=Fate.PERSON, what="docker exec", where=f"line {served.line}", why=why)
         launch = Launch(
             form=self.form,
@@ -196,20 +223,25 @@ class _Reader:
         for option in line.options:
             self._option(option, settings, around)
         image = line.image
-        if image is not None and not image.is_known:
-            settings.note(Fate.PERSON, image.text, image.line, "the image waits for a variable: write its name")
         command = container_command(
             settings.entrypoint, line.words, env=settings.env, mounts=settings.mounts, read_file=self.read_file
         )
         told = environment(command.env)
         texts = settings.texts
-        engine = engine_by_image(image.text if image is not None else None, command, beside=texts.get("name", ""))
+        engine = told_engine(
+            image.text if image is not None else None,
+            command.words,
+            keeps_entrypoint=command.entrypoint is None,
+            beside=texts.get("name", ""),
+            where=f"line {line.line}",
+        )
         shm = size_gib(texts["shm-size"]) if "shm-size" in texts else None
         return Launch(
             form=self.form,
             source=self.source,
             name=texts.get("name"),
-            engine=engine,
+            engine=engine.engine,
+            where=f"line {line.line}",
             image=image.text if image is not None else None,
             entrypoint=command.entrypoint,
             words=command.words,
@@ -229,7 +261,7 @@ class _Reader:
                     *settings.notes,
                     *told.notes,
                     *command.notes,
-                    *by_name(engine, image.text if image is not None else None, f"line {line.line}"),
+                    *engine.notes,
                 ),
                 secrets=(*told.secrets, *command.secrets),
             ),
@@ -315,8 +347,3 @@ class _Reader:
 def _gpus(text: str) -> str:
     plain = text.strip("'\"")
     return "all" if plain in {"all", "-1", "count=all"} else plain
-
-
-def _is_idle(run: Launch) -> bool:
-    """Whether the container only waits: a shell, `sleep infinity`, `tail -f /dev/null`, or nothing at all."""
-    return _IDLE.fullmatch(" ".join((*(run.entrypoint or ()), *run.words))) is not None

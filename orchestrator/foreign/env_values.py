@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from orchestrator.foreign.hiding import MASK, is_secret, is_secret_name, masked
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell.expanding import Word
+from orchestrator.foreign.texts import shorten
 from orchestrator.profile.model import EnvValue, SecretRef
 
 
@@ -60,7 +61,7 @@ def _value(name: str, word: Word, where: str) -> tuple[EnvValue, Note | None]:
         why = f"empty, so left out; `env: {{{name}: {{secret: {name}}}}}` gives it"
         return "", Note(fate=Fate.DROPPED, what=f"{name}=", where=where, why=why)
     if not word.is_known:
-        unknown = ", ".join((*word.missing, *word.code))
+        unknown = shorten(", ".join((*word.missing, *word.code)))
         why = f"waits for {unknown}: write the value"
         return word.text, Note(fate=Fate.PERSON, what=f"{name}={word.text}", where=where, why=why)
     return word.text, None

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from orchestrator.foreign.container_parts import Part, mount, size_bytes
-from orchestrator.foreign.container_words import by_name, container_command, engine_by_image
+from orchestrator.foreign.container_words import container_command
 from orchestrator.foreign.env_values import environment, say
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import Word
+from orchestrator.foreign.telling import told_engine
 from orchestrator.profile.model import Mount, Port
 from orchestrator.profile.yaml_lines import Node
 
@@ -94,13 +95,20 @@ class PodReader:
         )
         told = environment(command.env, where=f"{where}.env")
         image = _text(container.child("image"))
-        engine = engine_by_image(image, command, beside=f"{self.name} {name}")
+        engine = told_engine(
+            image,
+            command.words,
+            keeps_entrypoint=command.entrypoint is None,
+            beside=f"{self.name} {name}",
+            where=where,
+        )
         is_on_host = _is_true(pod.child("hostNetwork"))
         return Launch(
             form="k8s",
             source=self.source,
             name=self.name if is_alone else f"{self.name}-{name}",
-            engine=engine,
+            engine=engine.engine,
+            where=f"line {container.place.line}",
             image=image,
             entrypoint=command.entrypoint,
             words=command.words,
@@ -113,7 +121,7 @@ class PodReader:
             ports=tuple(read.ports),
             gpus=read.gpus,
             notes=say(
-                (*read.notes, *told.notes, *command.notes, *by_name(engine, image, where)),
+                (*read.notes, *told.notes, *command.notes, *engine.notes),
                 secrets=(*told.secrets, *command.secrets),
             ),
         )

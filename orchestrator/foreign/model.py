@@ -61,6 +61,7 @@ class Launch:
         nodes: Hosts that form one server; None: the form does not say.
         gpus: `all`, `none`, or the form's own words (`device=0`); None: it does not say.
         places: Where each word stands (`line 12`), as many as `words`; (): not known.
+        where: Place of the whole in the source (`line 12`), for messages.
         engine_version: The engine's version where the form states one.
         is_patched: The image's engine is changed by something that the form names (mods, patches, build options).
         carried: The profile that gate0 itself wrote into an export (`foreign.carrying`), None elsewhere.
@@ -90,6 +91,7 @@ class Launch:
     gpus: str | None = None
     nodes: int | None = None
     places: tuple[str, ...] = ()
+    where: str | None = None
     engine_version: str | None = None
     is_patched: bool = False
     carried: Mapping[str, Json] | None = None

@@ -9,7 +9,7 @@ from orchestrator.engines.images import split_image
 from orchestrator.errors import InputError
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Launch
-from orchestrator.foreign.shell.programs import ENGINES, base_name, program_at
+from orchestrator.foreign.shell.programs import ENGINES, SHELLS, are_arguments, base_name, image_program, program_at
 from orchestrator.foreign.texts import shorten
 
 SEARCHED = 24
@@ -123,7 +123,7 @@ def _by_runtime(words: tuple[str, ...], launch: Launch) -> Found | None:
     runtime = (launch.engine or "").lower()
     kinds = (runtime, runtime.partition("-")[0])
     engine = next((RUNTIMES[kind] for kind in kinds if kind in RUNTIMES), None)
-    if engine and words and (words[0].startswith("-") or words[0] == "serve"):
+    if engine and are_arguments(words):
         return engine, 0, int(words[0] == "serve")
     other = next((OTHER_RUNTIMES[kind] for kind in kinds if kind in OTHER_RUNTIMES), None)
     return (other, 0, 1) if other and words else None
@@ -146,8 +146,25 @@ def _refused(words: Sequence[str], launch: Launch) -> InputError:
     image = f" in {launch.image}" if launch.image else ""
     named = f" ({launch.name})" if launch.name else ""
     runtime = f", runtime {launch.engine}" if launch.engine else ""
+    line = (launch.where or next(iter(launch.places), "")).removeprefix("line ")
+    place = f"{launch.source}:{line}" if line.isdecimal() else launch.source
     return InputError(
-        f"{launch.source}{named}: {what}{image}{runtime} starts no server that gate0 can make a profile of",
-        hint="gate0 imports vLLM, SGLang and llama-server; another OpenAI-compatible server is declared by hand with "
-        "`engine: generic`, its image and its command",
+        f"{place}{named}: {what}{image}{runtime} starts no server that gate0 can make a profile of",
+        hint=_remedy(words, launch),
+    )
+
+
+def _remedy(words: Sequence[str], launch: Launch) -> str:
+    """What to do about a launch that starts nothing known."""
+    if not launch.image and launch.where is not None:
+        return "no image stands in this line: write its name where it belongs"
+    if not words and image_program(launch.image) in ENGINES:
+        return "the image is an engine's, but the server's command is not in this file: write it after the image"
+    if not words:
+        return "only the image knows what it starts: write the server's command after the image"
+    if base_name(words[0]) in SHELLS and len(words) == 1:
+        return "it only opens a shell: write the server's command, as it is typed there, after the image"
+    return (
+        "gate0 imports vLLM, SGLang and llama-server; another OpenAI-compatible server is declared by hand with "
+        "`engine: generic`, its image and its command"
     )

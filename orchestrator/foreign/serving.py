@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.engines.images import split_image
+from orchestrator.errors import InputError
 from orchestrator.foreign.items import MODEL, Item
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.programs import Program
 from orchestrator.foreign.texts import shorten
+from orchestrator.foreign.waiting import awaited, is_gap, waits
 from orchestrator.values import Json
 
 REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?(?::[A-Za-z0-9._-]+)?")
@@ -46,7 +48,7 @@ def entrypoint_of(launch: Launch, program: Program) -> tuple[tuple[str, ...] | N
         notes.append(Note(fate=Fate.TRANSLATED, what=shown, where=where, why=f"runtime: process, binary: {binary}"))
         return None, {"runtime": "process", "binary": binary}, notes
     base: dict[str, Json] = {"image": launch.image}
-    notes.append(Note(fate=Fate.KEPT, what=launch.image, where="image", why="image"))
+    notes.append(image_note(launch.image))
     entrypoint = _entrypoint(launch, program)
     if not program.words:
         return None, base, notes
@@ -58,6 +60,14 @@ def entrypoint_of(launch: Launch, program: Program) -> tuple[tuple[str, ...] | N
         fate = Fate.TRANSLATED
     notes.append(Note(fate=fate, what=shown, where=where, why=why))
     return entrypoint, base, notes
+
+
+def image_note(image: str) -> Note:
+    """What is said of a launch's image."""
+    if not waits(image):
+        return Note(fate=Fate.KEPT, what=image, where="image", why="image")
+    why = f"image: waits for {awaited([image])}: write its name, or import again with `--image NAME`"
+    return Note(fate=Fate.PERSON, what=image, where="image", why=why)
 
 
 def task_of(item: Item) -> tuple[str, Item] | None:
@@ -127,7 +137,7 @@ def model_of(launch: Launch, items: Sequence[Item], matched: Matched, refuses: C
         refuses: Whether the engine has no way to say a `model`.
     """
     item = next((i for i in items if i.name in _NAMES and len(i.values) == 1), None)
-    if item is None or "$" in item.values[0]:
+    if item is None or waits(item.values[0]):
         return _beside(launch, item)
     value = item.values[0]
     revision = _value(items, "--revision")
@@ -170,7 +180,9 @@ def _beside(launch: Launch, item: Item | None) -> FoundModel:
     if launch.model is None:
         if item is None:
             return FoundModel(model=None)
-        why = "model.path: only the shell knows it, write which one is meant"
+        if is_gap(item.values[0]):
+            raise _sketched(launch, item)
+        why = f"model.path: waits for {awaited(item.values)}, write which one is meant"
         return FoundModel(model={"path": item.values[0]}, items=(item,), fate=Fate.PERSON, why=why)
     is_repo = REPO.fullmatch(launch.model) is not None
     model: Json = launch.model if is_repo else {"path": launch.model}
@@ -183,6 +195,15 @@ def _beside(launch: Launch, item: Item | None) -> FoundModel:
         return FoundModel(model=model, notes=(note,))
     why = f"model: only the shell knows it; {launch.model}, which the form names, is taken"
     return FoundModel(model=model, items=(item,), fate=Fate.PERSON, why=why)
+
+
+def _sketched(launch: Launch, item: Item) -> InputError:
+    line = item.place.removeprefix("line ")
+    place = f"{launch.source}:{line}" if line.isdecimal() else launch.source
+    return InputError(
+        f"{place}: `{item.values[0]}` stands where the model should: this shows how the command begins",
+        hint="import the whole command, with its model and its flags",
+    )
 
 
 def _value(items: Sequence[Item], *names: str) -> str | None:

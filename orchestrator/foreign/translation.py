@@ -29,6 +29,7 @@ from orchestrator.foreign.programs import Program, find_program
 from orchestrator.foreign.serving import entrypoint_of, model_of, model_text, task_of
 from orchestrator.foreign.spanning import Span, span_of
 from orchestrator.foreign.verbatim import verbatim
+from orchestrator.foreign.waiting import WAITS, awaited, is_gap, is_unset, waits
 from orchestrator.profile.building import build_profile
 from orchestrator.values import Json
 
@@ -81,7 +82,7 @@ class _Translation:
         self.where_serve: dict[str, tuple[Item, ...]] = {}
 
     def draft(self) -> Draft:
-        self._shell_words()
+        self._waiting()
         self._files()
         self._model()
         self._key()
@@ -101,16 +102,24 @@ class _Translation:
 
     def take(self, items: Sequence[Item], fate: Fate, why: str) -> None:
         for item in items:
+            is_told = fate not in {Fate.KEPT, Fate.TRANSLATED} or item.name in {MODEL, "--api-key"}
+            if not is_told and any(map(waits, item.words)):
+                told = f"{why}: waits for {awaited(item.words)}, write the value"
+                self.said[id(item)] = Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=told)
+                continue
             self.said[id(item)] = Note(fate=fate, what=_shown(item), where=_place(item), why=why)
         self.left = [item for item in self.left if id(item) not in self.said]
 
-    def _shell_words(self) -> None:
-        """Words that wait for a shell: they stay, and somebody must fill them in."""
-        for item in self.left:
-            is_told = item.name in {MODEL, "--api-key"}
-            if not is_told and any("${" in word or "$(" in word or "`" in word for word in item.words):
-                why = "a shell's variable or code: gate0 passes it as it stands, write its value"
-                self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
+    def _waiting(self) -> None:
+        """Where it listens, when only the shell knows it: gate0 has an address of its own."""
+        for name, key in (("--port", "port"), ("--host", "expose")):
+            for item in [i for i in self.left if i.name == name and any(map(waits, i.values))]:
+                self.take([item], Fate.PERSON, f"waits for {awaited(item.values)}: left out, write `{key}`")
+        for item in [i for i in self.left if i.name == STRAY and len(i.words) == 1]:
+            if is_unset(item.words[0]) or is_gap(item.words[0]):
+                self.take(
+                    [item], Fate.PERSON, "what it stands for is not in the source: left out, write it under `flags`"
+                )
 
     def _files(self) -> None:
         """Files that the server reads: a mod, or the image, must have put them there."""
@@ -316,11 +325,11 @@ class _Translation:
             **({"container": settings.document} if settings.document and "image" in self.document else {}),
         }
         words = tuple(self.said[id(item)] for item in self.items if id(item) in self.said)
+        answered = {(note.where, note.what) for note in words if note.fate is Fate.PERSON}
+        read = [n for n in self.launch.notes if not (n.why.startswith(WAITS) and (n.where, n.what) in answered)]
         return Draft(
             document={key: self.document[key] for key in ORDER if key in self.document and self.document[key] != {}},
-            notes=in_order(
-                (*self.notes, *words, *self.extra, *span.notes, *settings.notes, *env.notes, *self.launch.notes)
-            ),
+            notes=in_order((*self.notes, *words, *self.extra, *span.notes, *settings.notes, *env.notes, *read)),
         )
 
     def _key_from_env(self, env: Document) -> None:
@@ -349,7 +358,11 @@ class _Translation:
 def _before_strays(items: Sequence[Item]) -> frozenset[int]:
     """Flags with a word behind them that nothing takes: they stay together, so that both are seen for what they are."""
     pairs = pairwise(items)
-    return frozenset(id(one) for one, after in pairs if after.name == STRAY and any(after.words) and one.name != MODEL)
+    return frozenset(id(one) for one, after in pairs if after.name == STRAY and _is_word(after) and one.name != MODEL)
+
+
+def _is_word(item: Item) -> bool:
+    return any(item.words) and not (is_unset(item.words[0]) or is_gap(item.words[0]))
 
 
 def _shown(item: Item) -> str:

@@ -10,7 +10,7 @@ from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
 from orchestrator.foreign.naming import profile_name, profile_title
 from orchestrator.foreign.programs import Program
-from orchestrator.foreign.serving import REPO
+from orchestrator.foreign.serving import REPO, image_note
 from orchestrator.foreign.texts import shorten
 from orchestrator.values import Json
 
@@ -55,7 +55,7 @@ def verbatim(launch: Launch, program: Program) -> Draft:
     }
     why = f"{program.other} is none of gate0's three engines: image and command as they are, gated as any other server"
     note = Note(fate=Fate.PERSON, what=shown, where="the command", why=why)
-    return Draft(document=document, notes=(note, *settings.notes, *env.notes, *launch.notes))
+    return Draft(document=document, notes=(note, image_note(launch.image), *settings.notes, *env.notes, *launch.notes))
 
 
 def _cleared(launch: Launch) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def plain_launch(launch: Launch) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for each in dataclasses.fields(launch):
         value = getattr(launch, each.name)
-        if each.name not in {"form", "source", "notes", "places"} and value != getattr(_UNSAID, each.name):
+        if each.name not in {"form", "source", "notes", "places", "where"} and value != getattr(_UNSAID, each.name):
             told[each.name] = _plain(value)
     return told
 

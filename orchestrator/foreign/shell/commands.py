@@ -18,7 +18,8 @@ class Command:
         after: The operator that follows it: `;`, `&&`, `||`, `|`, `&`.
         piped: It reads from a command before it.
         block: What it stands in when it is not known whether it runs (`if`, `for`, `function start`), else None.
-        redirections: As written, `> serve.log`.
+        redirections: As written, `> serve.log`, here-documents aside.
+        stdin: The here-document that it reads.
     """
 
     words: tuple[Word, ...]
@@ -28,6 +29,7 @@ class Command:
     piped: bool = False
     block: str | None = None
     redirections: tuple[str, ...] = ()
+    stdin: Word | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

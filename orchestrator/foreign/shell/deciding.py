@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.foreign.shell.expanding import Word
@@ -65,6 +66,8 @@ def _one(words: Sequence[Word]) -> bool | None:
             return matches(left, right)
         case [left, "!=", right]:
             return not matches(left, right)
+        case [left, "=~", right]:
+            return _found_in(left, right)
         case [left, operator, right] if operator in _NUMBERS and _is_number(left) and _is_number(right):
             return _NUMBERS[operator](int(left), int(right))
     return None
@@ -73,6 +76,16 @@ def _one(words: Sequence[Word]) -> bool | None:
 def matches(text: str, pattern: str) -> bool:
     """A shell pattern (`*`, `?`, `[…]`) against a whole text."""
     return text == pattern or (len(pattern) < 200 and fnmatch.fnmatchcase(text, pattern.replace("[^", "[!")))
+
+
+def _found_in(text: str, pattern: str) -> bool | None:
+    """A shell's regular expression in a text; None for one that Python might read otherwise."""
+    if len(pattern) > 200 or len(text) > 1_000 or re.search(r"\[\[|[*+}?]\)?[*+{?]|\(\?|\\", pattern) is not None:
+        return None
+    try:
+        return re.search(pattern, text) is not None
+    except re.error:
+        return None
 
 
 def _is_number(text: str) -> bool:

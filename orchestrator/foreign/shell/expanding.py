@@ -61,6 +61,8 @@ class Variables:
         left_out: Variables whose `${NAME:+words}` came to nothing.
         required: `${NAME:?message}` of unset variables.
         unset: What `unset` took away.
+        uncertain: Set on a condition, in a loop or by a program: set or not, only running it tells.
+        assumed_unset: Taken as not set in a condition, because nothing in the text sets them.
     """
 
     values: dict[str, tuple[Word, ...]] = field(default_factory=dict)
@@ -71,6 +73,8 @@ class Variables:
     left_out: dict[str, str] = field(default_factory=dict)
     required: dict[str, str] = field(default_factory=dict)
     unset: set[str] = field(default_factory=set)
+    uncertain: set[str] = field(default_factory=set)
+    assumed_unset: set[str] = field(default_factory=set)
 
     def copy(self) -> Variables:
         """The same knowledge, to be changed on its own; what is recorded goes to both."""
@@ -106,14 +110,14 @@ class _Fields:
         self.add_word(Word(text=text, line=self.line), splits=splits)
 
     def add_word(self, word: Word, *, splits: bool) -> None:
-        if not splits or not word.is_known:
+        if not splits:
             self._append(word)
             return
-        for index, part in enumerate(re.split(r"[ \t\n]+", word.text)):
+        for index, part in enumerate(split(word)):
             if index:
                 self.end()
-            if part:
-                self._append(replace(word, text=part))
+            if part.text:
+                self._append(part)
 
     def _append(self, word: Word) -> None:
         if self.current is None:
@@ -135,6 +139,24 @@ class _Fields:
     def done(self) -> tuple[Word, ...]:
         self.end()
         return tuple(self.finished)
+
+
+def split(word: Word) -> tuple[Word, ...]:
+    """A word's parts between blanks; code that is not known is one sign, whatever blanks it holds."""
+    if word.is_known:
+        return tuple(replace(word, text=part) for part in re.split(r"[ \t\n]+", word.text))
+    whole = "|".join(map(re.escape, sorted(word.code, key=len, reverse=True)))
+    parts = re.findall(rf"((?:{whole}|[^ \t\n])+)" if whole else r"([^ \t\n]+)", word.text)
+    before, after = word.text[:1].isspace(), word.text[-1:].isspace()
+    return tuple(
+        Word(
+            text=part,
+            line=word.line,
+            missing=tuple(name for name in word.missing if f"${{{name}}}" in part),
+            code=tuple(code for code in word.code if code in part),
+        )
+        for part in (*([""] if before else []), *parts, *([""] if after else []))
+    )
 
 
 def _expand_into(fields: _Fields, pieces: tuple[Piece, ...], variables: Variables, *, splits_text: bool) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.errors import InputError
 from orchestrator.foreign.shell.pieces import Operator, Piece, RawWord, Substitution, Text, Token
-from orchestrator.foreign.shell.quoting import Characters, joined
+from orchestrator.foreign.shell.quoting import PLACEHOLDER, Characters, joined
 
 MAX_CHARACTERS = 300_000
 
@@ -85,6 +85,7 @@ class _Lexer:
     remarks: list[Remark] = field(default_factory=list)
     found: list[Token] = field(default_factory=list)
     heredocs: list[_Awaited] = field(default_factory=list)
+    in_array: bool = False
 
     def tokens(self) -> Sequence[Token]:
         while self.chars.at < len(self.chars.text):
@@ -111,6 +112,11 @@ class _Lexer:
     def _operator(self) -> str | None:
         if not self.chars.is_script or self.chars.text.startswith(("<(", ">("), self.chars.at):
             return None
+        before = self.found[-1] if self.found else None
+        if isinstance(before, RawWord) and before.plain == "=~" and self.chars.text[self.chars.at] in "()|<>":
+            return None  # a pattern's brackets are letters of it
+        if PLACEHOLDER.match(self.chars.text, self.chars.at) is not None:
+            return None
         return next((op for op in _OPERATORS if self.chars.text.startswith(op, self.chars.at)), None)
 
     def _continue(self, continued: re.Match[str]) -> None:
@@ -131,6 +137,8 @@ class _Lexer:
     def _end_line(self) -> None:
         line = self.chars.line
         self.chars.at += 1
+        if self.in_array:
+            return
         if self.heredocs:
             self._take_heredocs()
         elif self._goes_on():
@@ -175,10 +183,10 @@ class _Lexer:
 
     def _array(self, line: int) -> tuple[RawWord, ...]:
         self.chars.at += 1
-        outer, self.found, self.chars.depth = self.found, [], self.chars.deeper()
+        outer, self.found, self.chars.depth, self.in_array = self.found, [], self.chars.deeper(), True
         while self.chars.at < len(self.chars.text) and self.chars.text[self.chars.at] != ")":
             self._step()
-        items, self.found, self.chars.depth = self.found, outer, self.chars.depth - 1
+        items, self.found, self.chars.depth, self.in_array = self.found, outer, self.chars.depth - 1, False
         if self.chars.at >= len(self.chars.text):
             raise self.chars.never_closed("(", line)
         self.chars.at += 1

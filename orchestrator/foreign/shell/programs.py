@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 VLLM, SGLANG, LLAMACPP = "vllm", "sglang", "llamacpp"
 ENGINES = frozenset({VLLM, SGLANG, LLAMACPP})
+SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ash"})
 CONTAINER_TOOLS = frozenset({"docker", "podman", "nerdctl"})
 
 _PYTHON = re.compile(r"python(?:[0-9.]+)?(?:\.exe)?")
@@ -66,6 +67,21 @@ def program_at(words: Sequence[str], at: int = 0) -> str | None:
 def image_program(image: str | None) -> str | None:
     """The server that an image's name speaks of (`vllm/vllm-openai:v0.31.0` -> `vllm`), None when it tells nothing."""
     return next((program for pattern, program in _IMAGES if image and pattern.search(image)), None)
+
+
+_MODEL = re.compile(r"(?:[\w.-]+/)?[\w.-]+(?::[\w.-]+)?|/[\w./-]+|\$\{\w+\}|<[^<>]+>")
+_SCRIPT = re.compile(r"/s?bin/|\.(?:sh|py|pl|js)$")
+
+
+def are_arguments(words: Sequence[str]) -> bool:
+    """True for what an image's own entrypoint is given: flags, `serve …`, or a model and flags behind it."""
+    if not words:
+        return False
+    if words[0].startswith("-") or words[0] == "serve":
+        return True
+    looks_like_model = _MODEL.fullmatch(words[0]) is not None and _SCRIPT.search(words[0]) is None
+    is_named = looks_like_model and re.search(r"[/$<]", words[0]) is not None
+    return is_named and len(words) > 1 and words[1].startswith("-")
 
 
 def base_name(word: str) -> str:

@@ -15,6 +15,15 @@ MAX_DEPTH = 20
 _PARAMETER = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])(?:\[(?P<index>[^\]\n]*)\])?")
 _EXPANSION = re.compile(r":?[-=?+]|%%?|##?")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
+PLACEHOLDER = re.compile(r"<[A-Za-z](?:[\w ./:,|-]{0,60}\w)?>")
+"""`<your-model>`: a gap that a page leaves to its reader; a shell would read two redirections, and nobody writes so."""
+
+_HEREDOC = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<quote>['\"\\]?)(?P<end>[A-Za-z_][A-Za-z0-9_]*)(?P=quote)?")
+_CAT = re.compile(
+    r"\$\([ \t\n]*cat[ \t]*<<(?P<dash>-?)[ \t]*(?P<quote>['\"\\]?)(?P<end>[A-Za-z_][A-Za-z0-9_]*)(?P=quote)?[ \t]*\n"
+    r"(?:(?P<body>.*?)\n)??[ \t]*(?P=end)[ \t\n]*\)",
+    re.DOTALL,
+)
 _ANSI_NUMBER = re.compile(r"x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|([0-7]{1,3})")
 
 
@@ -50,6 +59,9 @@ class Characters:
             return [self._backtick(is_quoted=False)]
         if char == "$" and self.is_script:
             return self._dollar(is_quoted=False)
+        if char == "<" and self.is_script and (gap := PLACEHOLDER.match(self.text, self.at)) is not None:
+            self.at = gap.end()
+            return [Substitution(source=gap[0])]
         if self.text.startswith(("<(", ">("), self.at) and self.is_script:
             begin = self.at
             self.at += 1
@@ -113,7 +125,7 @@ class Characters:
     def _dollar(self, *, is_quoted: bool) -> Sequence[Piece]:
         begin, after = self.at, self.text[self.at + 1 : self.at + 2]
         if after == "(":
-            return [self._command(begin, is_quoted=is_quoted)]
+            return self._command(begin, is_quoted=is_quoted)
         if after == "{":
             return [self._braced(begin, is_quoted=is_quoted)]
         if after == "'" and not is_quoted:
@@ -129,15 +141,20 @@ class Characters:
         self.at += 1 + len(name)
         return [Reference(name=name, source=self.text[begin : self.at], is_quoted=is_quoted)]
 
-    def _command(self, begin: int, *, is_quoted: bool) -> Piece:
+    def _command(self, begin: int, *, is_quoted: bool) -> Sequence[Piece]:
         is_arithmetic = self.text.startswith("$((", self.at)
         self.at += 1
         self._bracket("(", ")")
         source = self.text[begin : self.at]
         if is_arithmetic and source.endswith("))"):
             inner = self._within(source[3:-2]).quoted_pieces()
-            return Arithmetic(inner=inner, source=source, is_quoted=is_quoted)
-        return Substitution(source=source, is_quoted=is_quoted)
+            return [Arithmetic(inner=inner, source=source, is_quoted=is_quoted)]
+        if (document := _CAT.fullmatch(source)) is not None:
+            body = re.sub(r"(?m)^\t+", "", document["body"] or "") if document["dash"] else document["body"] or ""
+            if document["quote"]:
+                return [Text(text=body.rstrip("\n"), is_quoted=is_quoted)]
+            return self._within(body.rstrip("\n")).quoted_pieces()
+        return [Substitution(source=source, is_quoted=is_quoted)]
 
     def quoted_pieces(self) -> tuple[Piece, ...]:
         """The whole text as if it stood in double quotes."""
@@ -154,10 +171,23 @@ class Characters:
 
     def _move_past(self, opens: str, closes: str) -> None:
         line, depth = self.line, 0
+        ends_with: list[str] = []
         while self.at < len(self.text):
             char = self.text[self.at]
             if char == "\\":
                 self.at += 1
+            elif char == "#" and self.text[self.at - 1 : self.at] in {" ", "\t", "\n", ";", "("}:
+                self._to_line_end()
+                continue
+            elif (document := _HEREDOC.match(self.text, self.at)) and self.text[self.at - 1] != "<":
+                ends_with.append(document["end"])
+                self.at = document.end()
+                continue
+            elif char == "\n" and ends_with:
+                self.at += 1
+                self._past_documents(ends_with)
+                ends_with = []
+                continue
             elif char == "'":
                 self._until("'")
                 continue
@@ -173,6 +203,21 @@ class Characters:
                     return
             self.at += 1
         raise self.never_closed(opens, line)
+
+    def _to_line_end(self) -> None:
+        end = self.text.find("\n", self.at)
+        self.at = len(self.text) if end < 0 else end
+
+    def _past_documents(self, ends_with: Sequence[str]) -> None:
+        """Past the texts of here-documents, whose quotes and brackets close nothing."""
+        for word in ends_with:
+            while self.at < len(self.text):
+                begin = self.at
+                self._to_line_end()
+                row = self.text[begin : self.at]
+                self.at = min(self.at + 1, len(self.text))
+                if row.strip() == word:
+                    break
 
     def _skip_double(self) -> None:
         line = self.line

@@ -12,13 +12,13 @@ from orchestrator.foreign.shell.cleaning import cleaned
 from orchestrator.foreign.shell.commands import Command, Script
 from orchestrator.foreign.shell.deciding import TESTS, decide, matches
 from orchestrator.foreign.shell.expanding import Variables, Word, expand, join
+from orchestrator.foreign.shell.given import assumed, document, read_into, shown
 from orchestrator.foreign.shell.lexing import cut
 from orchestrator.foreign.shell.parsing import (
     Case,
     Group,
     If,
     Loop,
-    Redirection,
     Simple,
     Statement,
     assigned_name,
@@ -142,9 +142,7 @@ class _Run:
                 copied = variables.copy()
                 if statement.variable is not None:
                     copied.values.pop(statement.variable, None)
-                self.note(
-                    Fate.PERSON, f"{statement.kind} …", statement.line, "a loop: only running it tells what it does"
-                )
+                    variables.uncertain.add(statement.variable)
                 self.maybe(statement.body, copied, block=statement.kind, line=statement.line, outer=variables)
             case Group() if statement.name is not None:
                 self.functions[statement.name] = statement
@@ -167,8 +165,9 @@ class _Run:
         inner = variables.copy()
         self.statements(statements, inner, block=block)
         changed = sorted(name for name, value in inner.values.items() if kept.values.get(name) != value)
+        variables.uncertain.update(changed)
         if changed:
-            why = "set on a condition that gate0 cannot tell: not taken"
+            why = f"set in `{block} …`, which only running it tells: not taken"
             self.note(Fate.PERSON, ", ".join(changed), line, why)
 
     def branches(self, statement: If, variables: Variables, *, block: str | None) -> bool | None:
@@ -177,7 +176,6 @@ class _Run:
             if holds is True and self._is_decidable(branch.condition):
                 return self.statements(branch.body, variables, block=block)
             if holds is not False:
-                self.note(Fate.PERSON, "if …", statement.line, "a condition that only running it tells")
                 for rest in statement.branches[index:]:
                     self.maybe(rest.body, variables, block="if", line=statement.line)
                 return None
@@ -199,10 +197,7 @@ class _Run:
                 self.maybe(choice.body, variables, block="case", line=statement.line)
             elif any(matches(subject.text, pattern) for pattern in patterns):
                 return self.statements(choice.body, variables, block=block)
-        if not subject.is_known:
-            self.note(Fate.PERSON, f"case {subject.text}", statement.line, "a choice that only running it makes")
-            return None
-        return True
+        return True if subject.is_known else None
 
     def simple(self, statement: Simple, variables: Variables, *, block: str | None, piped: bool) -> bool | None:
         if not statement.words:
@@ -215,13 +210,15 @@ class _Run:
             return True
         words = tuple(word for raw in statement.words for word in expand(raw, variables))
         if not words or words[0].text in {*TESTS, "!", "true", "false", ":"}:
-            return decide(words) if words else True
+            is_test = words and words[0].text in {*TESTS, "!"}
+            told = tuple(assumed(word, variables) for word in words) if is_test else words
+            return decide(told) if told else True
         if words[0].text == "eval" and self.depth < MAX_CALLS:
             self.depth += 1
             self.text(" ".join(word.text for word in words[1:]), variables, line=statement.line, block=block)
             self.depth -= 1
             return True
-        if self.builtin(words, variables):
+        if self.builtin(words, statement, variables):
             return True
         function = self.functions.get(words[0].text)
         if function is not None and self.depth < MAX_CALLS:
@@ -247,7 +244,8 @@ class _Run:
                 after=statement.after,
                 piped=piped,
                 block=block,
-                redirections=tuple(_shown(r, variables) for r in statement.redirections),
+                redirections=tuple(shown(r, variables) for r in statement.redirections if r.body is None),
+                stdin=next((given for r in statement.redirections if (given := document(r, variables))), None),
             )
         )
 
@@ -308,7 +306,7 @@ class _Run:
         others = [piece for piece in value if not (isinstance(piece, Text) and not piece.text) and piece not in named]
         return bool(named and others) and name not in variables.values
 
-    def builtin(self, words: tuple[Word, ...], variables: Variables) -> bool:
+    def builtin(self, words: tuple[Word, ...], statement: Simple, variables: Variables) -> bool:
         """Commands that change what the shell knows; False for all others."""
         texts = [word.text for word in words]
         match texts:
@@ -324,9 +322,12 @@ class _Run:
             case ["shift", *_]:
                 if variables.positional:
                     variables.positional = variables.positional[1:]
+            case ["read", *_] if read_into(texts, statement, variables):
+                pass
             case [name, *names] if name in _SETS_VARIABLES:
                 for each in names:
                     variables.values.pop(each, None)
+                variables.uncertain.update(names)
                 self.note(Fate.PERSON, " ".join(texts), words[0].line, "reads values that only running it tells")
             case ["source" | ".", path, *_]:
                 self.source(path, words[0].line, variables)
@@ -358,6 +359,9 @@ class _Run:
         if variables.defaults:
             shown = ", ".join(f"{name}={_masked(name, value)}" for name, value in variables.defaults.items())
             self.note(Fate.TRANSLATED, shown, line, "defaults, taken because nothing sets these variables")
+        if variables.assumed_unset:
+            shown = ", ".join(sorted(variables.assumed_unset))
+            self.note(Fate.TRANSLATED, shown, line, "taken as not set, because nothing sets these variables")
         for name, words in variables.left_out.items():
             self.note(Fate.DROPPED, f"${{{name}:+{words}}}", line, f"given only where {name} is set, and it is not")
         for name, message in variables.required.items():
@@ -373,13 +377,6 @@ class _Run:
 def _value(variables: Variables, name: str, line: int) -> Word:
     known = variables.values.get(name)
     return known[0] if known else Word(text=f"${{{name}}}", line=line, missing=(name,))
-
-
-def _shown(redirection: Redirection, variables: Variables) -> str:
-    target = redirection.target
-    if target is None:
-        return redirection.operator
-    return f"{redirection.operator} {join(target.pieces, variables, line=redirection.line).text}"
 
 
 def _masked(name: str, value: str) -> str:

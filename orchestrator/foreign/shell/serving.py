@@ -9,15 +9,16 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.foreign.hiding import hidden, is_secret
 from orchestrator.foreign.model import Fate, Note
+from orchestrator.foreign.shell.beside import beside_server, circumstances
 from orchestrator.foreign.shell.commands import Command, Script
 from orchestrator.foreign.shell.expanding import Word
-from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, base_name, program_at
+from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, SHELLS, base_name, program_at
+from orchestrator.foreign.shell.remote import over_ssh
 from orchestrator.foreign.shell.script import ReadFile, read_script, split_words
 
 MAX_SHELLS = 5
 """`bash -c` inside `bash -c`: deeper is not read."""
 
-SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ash"})
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
@@ -62,10 +63,6 @@ _VALUED = {
 _POSITIONAL = {"taskset": 1, "timeout": 1, "chrt": 1}
 """Words of their own before the command: a CPU mask, a duration, a priority."""
 
-_HARMLESS = _names("echo printf sleep date clear tee cat true tail grep sed awk curl wc head")
-_SILENCED = frozenset({">& 2", ">& 1", "> /dev/null", "&> /dev/null", "> /dev/stderr"})
-_DONE_BY_GATE0 = {"pull", "rm", "stop", "kill", "logs", "ps", "inspect", "network", "volume", "wait", "login", "info"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
@@ -91,6 +88,7 @@ class Served:
 class _Search:
     values: Mapping[str, str]
     read_file: ReadFile | None
+    stdin: Word | None = None
     notes: list[Note] = field(default_factory=list)
 
     def note(self, fate: Fate, what: str, line: int, why: str) -> None:
@@ -103,6 +101,7 @@ def unwrap(
     env: Mapping[str, Word] | None = None,
     values: Mapping[str, str] | None = None,
     read_file: ReadFile | None = None,
+    stdin: Word | None = None,
     depth: int = 0,
 ) -> Served | None:
     """The server that a command starts, whatever stands around it; None when it starts none.
@@ -113,11 +112,12 @@ def unwrap(
     Args:
         env: What the command already gets.
         values: Variables that a shell inside it would find set.
+        stdin: The here-document that it reads.
 
     Raises:
         InputError: A quote inside a shell's text is never closed.
     """
-    search = _Search(values=values or {}, read_file=read_file)
+    search = _Search(values=values or {}, read_file=read_file, stdin=stdin)
     return _unwrapped(tuple(words), dict(env or {}), search, depth=depth)
 
 
@@ -143,16 +143,18 @@ def find_servers(
     served: list[tuple[Command, Served]] = []
     others: list[Command] = []
     for command in script.commands:
-        found = unwrap(command.words, env=command.env, values=known, read_file=read_file, depth=depth)
+        found = unwrap(
+            command.words, env=command.env, values=known, read_file=read_file, stdin=command.stdin, depth=depth
+        )
         if found is None:
             others.append(command)
         else:
-            served.append((command, replace(found, notes=(*found.notes, *_circumstances(command)))))
+            served.append((command, replace(found, notes=(*found.notes, *circumstances(command)))))
     served.sort(key=lambda pair: pair[0].block is not None)
     if not served:
         return ()
     first = served[0][1]
-    beside = [note for other in others if (note := _beside(other, first.line)) is not None]
+    beside = [note for other in others if (note := beside_server(other, first.line)) is not None]
     whole = replace(first, notes=(*script.notes, *beside, *first.notes))
     return (whole, *(found for _, found in served[1:]))
 
@@ -175,6 +177,8 @@ def _unwrapped(words: tuple[Word, ...], env: dict[str, Word], search: _Search, *
             words = _past_wrapper(name, words, search)
         elif name in SHELLS:
             return _in_shell(words, env, search, depth=depth)
+        elif name == "ssh":
+            return _over_ssh(words, search, depth=depth)
         elif texts[:2] == ["uv", "run"] or texts[:2] in (["poetry", "run"], ["conda", "run"]):
             words = _past_runner(words, search)
         else:
@@ -234,7 +238,26 @@ def _in_shell(words: tuple[Word, ...], env: dict[str, Word], search: _Search, *,
         found = _in_script(text, 1, arguments, env, search, depth=depth)
         named = words[at].text
         return None if found is None else replace(found, notes=tuple(_in_file(note, named) for note in found.notes))
+    if at >= len(words) and search.stdin is not None:
+        return _in_text((search.stdin,), 0, env, search, depth=depth)
     return _behind_wrapper(words, env, search)
+
+
+def _over_ssh(words: tuple[Word, ...], search: _Search, *, depth: int) -> Served | None:
+    """The server that another machine's shell is told to start; it knows no variable of this one."""
+    remote = over_ssh(words, search.stdin)
+    if remote is None or not remote.text.text:
+        return None
+    found = _in_text((remote.text,), 0, {}, _Search(values={}, read_file=None), depth=depth)
+    if found is None:
+        return None
+    note = Note(
+        fate=Fate.DROPPED,
+        what=f"ssh {remote.host}",
+        where=f"line {words[0].line}",
+        why="gate0 logs in itself: name the host with `--on`",
+    )
+    return replace(found, from_shell=False, notes=(note, *found.notes))
 
 
 def _in_file(note: Note, path: str) -> Note:
@@ -283,6 +306,9 @@ def _in_script(
     found = find_servers(script, values=values, read_file=search.read_file, depth=depth + 1)
     if not found:
         return None
+    for other in found[1:]:
+        what = " ".join(word.text for word in other.words)
+        search.note(Fate.PERSON, what, other.line, "a second server in the same shell's text: import it by itself")
     return replace(
         found[0],
         env={**{name: word for name, word in env.items() if name not in script.unset}, **found[0].env},
@@ -324,38 +350,3 @@ def _in_tmux(words: tuple[Word, ...], env: dict[str, Word], search: _Search) -> 
     if base_name(words[0].text) not in {"tmux", "screen"} or " " not in words[-1].text:
         return None
     return _unwrapped(split_words(words[-1].text, line=words[-1].line), env, search, depth=MAX_SHELLS)
-
-
-def _circumstances(command: Command) -> tuple[Note, ...]:
-    """What stands around a server's command on its own line."""
-    where = f"line {command.line}"
-    notes: list[Note] = []
-    if command.redirections:
-        what = hidden(" ".join(command.redirections))
-        notes.append(Note(fate=Fate.DROPPED, what=what, where=where, why="gate0 keeps the server's log itself"))
-    if command.after == "&":
-        notes.append(Note(fate=Fate.DROPPED, what="&", where=where, why="gate0 starts the server in the background"))
-    if command.block is not None:
-        why = "the server stands in code that only running it tells: check that this is the one that is meant"
-        notes.append(Note(fate=Fate.PERSON, what=command.block, where=where, why=why))
-    return tuple(notes)
-
-
-def _beside(command: Command, server_line: int) -> Note | None:
-    """What a command beside the server means for it, None for one that does nothing."""
-    texts = [word.text for word in command.words]
-    where, what = f"line {command.line}", hidden(" ".join(texts))[:200]
-    name = base_name(texts[0])
-    if name == "sudo" and len(texts) > 1:
-        name, texts = base_name(texts[1]), texts[1:]
-    if name in CONTAINER_TOOLS and texts[1:2] and (texts[1] in _DONE_BY_GATE0 or texts[1] == "container"):
-        return Note(fate=Fate.DROPPED, what=what, where=where, why="gate0 pulls, stops and follows containers itself")
-    if texts[0].endswith(":") or texts[0] == "-":
-        return None
-    if name in _HARMLESS and all(redirection in _SILENCED for redirection in command.redirections):
-        return None
-    if command.piped or command.line > server_line:
-        return Note(fate=Fate.DROPPED, what=what, where=where, why="follows the server's start")
-    return Note(
-        fate=Fate.PERSON, what=what, where=where, why="runs before the server: do it in the image or on the host"
-    )
