@@ -16,6 +16,7 @@ CODES = (
     *("abbreviated_flag", "ambiguous_flag", "deprecated_flag", "flag_choice", "flag_conflict", "flag_list"),
     *("flag_needs", "flag_range", "flag_value", "inert_flag", "json_key", "json_syntax", "missing_value"),
     *("removed_flag", "removed_variable", "repeated_flag", "unexpected_value", "unknown_flag", "unknown_variable"),
+    *("idle_allowance", "missing_file", "version_mismatch"),
     *("lanes_and_slots", "many_prefixes", "no_mtp_weights"),
 )
 """Codes beside the rules' that can be silenced: an error cannot, only a warning or an advice of the same code."""

@@ -33,6 +33,12 @@ def rows(*names: str) -> Iterator[tuple[str, str, str, list[str]]]:
                 yield group["engine"], group["version"], words, finds
 
 
+def allowances() -> Iterator[tuple[str, str, str, list[str], list[str]]]:
+    for group in yaml.safe_load((CASES / "allowances.yaml").read_text()):
+        for words, allowed, finds in group["rows"]:
+            yield group["engine"], group["version"], words, allowed, finds
+
+
 def assert_found(found: tuple[Finding, ...], expected: list[str]) -> None:
     wanted = [[part.strip() for part in line.split(" | ")] for line in expected]
 
@@ -41,7 +47,10 @@ def assert_found(found: tuple[Finding, ...], expected: list[str]) -> None:
         assert [part for part in parts[1:] if part not in f"{finding.message} ({finding.hint})"] == [], finding
 
 
-@pytest.mark.parametrize(("engine", "version", "words", "finds"), list(rows("names", "values", "json", "combinations")))
+@pytest.mark.parametrize(
+    ("engine", "version", "words", "finds"),
+    list(rows("names", "values", "json", "combinations", "unknown_version")),
+)
 def test_words_give_exactly_these_findings(engine: str, version: str, words: str, finds: list[str]) -> None:
     assert_found(check_words(choose(engine, version), shlex.split(words), ()), finds)
 
@@ -76,6 +85,13 @@ def test_a_value_in_the_tail_is_named_itself() -> None:
 @pytest.mark.parametrize("spelling", ["--mxfp4-backend", "--mxfp4_backend"])
 def test_an_allowed_flag_is_accepted_in_any_spelling(name: str, spelling: str) -> None:
     assert check_words(choose("vllm", "0.31.0"), ("m", spelling, "CUTLASS"), (), allowed=[name]) == ()
+
+
+@pytest.mark.parametrize(("engine", "version", "words", "allowed", "finds"), list(allowances()))
+def test_what_is_allowed_is_accepted_and_no_more(
+    engine: str, version: str, words: str, allowed: list[str], finds: list[str]
+) -> None:
+    assert_found(check_words(choose(engine, version), words.split(" "), (), allowed=allowed), finds)
 
 
 def test_a_flag_that_gate0_adds_can_be_refused() -> None:

@@ -239,6 +239,30 @@ def test_sglangs_parser_and_the_variables_of_its_sources_are_found(
     }
 
 
+REGISTRY = "class {0}:\n    @classmethod\n    def list_registered(cls): return {1}\n"
+
+
+@pytest.mark.parametrize("where", ["vllm/tool_parsers/__init__.py", "vllm/entrypoints/openai/tool_parsers.py"])
+def test_the_parsers_that_are_registered_are_choices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """What a plugin of the image's own registers while the parser is made is not in the help, and counts."""
+    parser = "import importlib\ndef make_arg_parser(parser):\n"
+    parser += "    parser.add_argument('--tool-call-parser', metavar='{hermes,xlam} or registered')\n"
+    parser += "    parser.add_argument('--reasoning-parser', default='', metavar='{a,b} or registered')\n"
+    parser += f"    importlib.import_module({where.removesuffix('.py').removesuffix('/__init__').replace('/', '.')!r})"
+    parser += ".names.append('by_plugin')\n    return parser\n"
+    registry = "names = ['xlam', 'hermes']\n" + REGISTRY.format("ToolParserManager", "names")
+    place = {"vllm/__init__.py": "", LAYOUTS[1][0]: parser, LAYOUTS[1][1]: FLEXIBLE, where: registry}
+    package(tmp_path, place)
+
+    flags = read(tmp_path, "vllm", monkeypatch).flags
+
+    tools, reasoning = flags["--tool-call-parser"], flags["--reasoning-parser"]
+    assert (tools.choices, tools.known) == (("by_plugin", "hermes", "xlam"), ())
+    assert (reasoning.choices, reasoning.known) == ((), ("a", "b"))
+
+
 def test_a_switch_that_is_off_under_another_name_keeps_the_old_negative(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,11 +11,14 @@ from itertools import pairwise
 
 from orchestrator.engines.engine import EngineCommand
 from orchestrator.engines.flags.absence import absence_findings
+from orchestrator.engines.flags.allowing import Allowed, is_given
 from orchestrator.engines.flags.combining import combination_findings, repeat_findings
 from orchestrator.engines.flags.facts import load_facts
-from orchestrator.engines.flags.loading import ENGINES
+from orchestrator.engines.flags.listing import list_findings
+from orchestrator.engines.flags.loading import ENGINES, is_certain
 from orchestrator.engines.flags.model import Chosen, Finding, Flag, Severity
-from orchestrator.engines.flags.reading import Given, Match, arity, read_words, spellings
+from orchestrator.engines.flags.named_files import named_files
+from orchestrator.engines.flags.reading import Given, Match, arity, own_words, read_words, spellings
 from orchestrator.engines.flags.saying import Saying
 from orchestrator.engines.flags.values import Fault, key_faults, value_faults
 from orchestrator.engines.flags.variables import check_env
@@ -34,10 +37,12 @@ def check_profile(profile: Profile, command: EngineCommand, chosen: Chosen) -> t
     """
     if profile.engine not in ENGINES:
         return ()
-    first = next((index for index, origin in enumerate(command.origins) if origin), len(command.origins))
+    words, origins = own_words(command)
+    found = check_words(chosen, words, origins, allowed=profile.allow_unknown_flags)
     return (
-        *_list_finding(profile, chosen),
-        *check_words(chosen, command.argv[first:], command.origins[first:], allowed=profile.allow_unknown_flags),
+        *list_findings(profile, chosen),
+        *found,
+        *_idle_allowances(chosen, words, origins, profile.allow_unknown_flags, found),
         *check_env(chosen, profile.env),
     )
 
@@ -49,35 +54,53 @@ def check_words(
 
     Args:
         origins: For each word where it was declared; (): not known, and `word 3` stands for it.
-        allowed: Names of flags that are accepted although the list lacks them, in any spelling.
+        allowed: Flags, and keys of JSON flags, that are accepted although the list lacks them (`allowing`).
     """
     saying = Saying(chosen=chosen, origins=tuple(origins))
     givens = read_words(chosen.catalogue, words)
-    accepted = {_bare(name) for name in allowed}
+    accepted = Allowed(chosen.catalogue, allowed)
     found: list[Finding] = []
     for given in givens:
         if given.flag is None:
-            if given.match is not Match.POSITIONAL and _bare(given.spelling) not in accepted:
+            if given.match is not Match.POSITIONAL and not accepted.has_flag(given):
                 found += absence_findings(saying, given)
             continue
         if given.match is Match.ABBREVIATION:
             found += absence_findings(saying, given)
         found += _state_findings(saying, given, given.flag)
-        found += _value_findings(saying, given, given.flag, givens)
+        found += _value_findings(saying, given, given.flag, givens, accepted)
     found += _positional_findings(saying, givens)
     found += repeat_findings(saying, givens)
     found += combination_findings(saying, givens)
     return tuple(found)
 
 
-def _list_finding(profile: Profile, chosen: Chosen) -> Iterator[Finding]:
-    if chosen.note:
+def _idle_allowances(
+    chosen: Chosen, words: Sequence[str], origins: Sequence[str], entries: Sequence[str], found: tuple[Finding, ...]
+) -> Iterator[Finding]:
+    """Entries without which the same is found.
+
+    Where the list is not surely that of what runs, or is read from the image, the entry may be needed elsewhere: then
+    it is idle only when its flag is not given. A file that a flag names is looked for later.
+    """
+    givens = read_words(chosen.catalogue, words)
+    files = {file.flag for file in named_files(chosen.catalogue, words, origins)}
+    for index, entry in enumerate(entries):
+        is_there = is_given(chosen.catalogue, entry, givens)
+        is_sure = is_certain(chosen) and not chosen.catalogue.is_own
+        names_file = is_given(chosen.catalogue, entry, [given for given in givens if given.name in files])
+        if is_there and (not is_sure or names_file):
+            continue
+        others = [*entries[:index], *entries[index + 1 :]]
+        if is_there and check_words(chosen, words, origins, allowed=others) != found:
+            continue
+        known = f"{chosen.catalogue.engine} {chosen.catalogue.version} knows what is given of it"
         yield Finding(
-            severity=Severity.WARNING if chosen.wanted else Severity.ADVICE,
-            code="flag_list",
-            path="image" if profile.image else "engine",
-            message=chosen.note,
-            hint='engine_version: "…" in the profile states it' if chosen.wanted is None else None,
+            severity=Severity.WARNING,
+            code="idle_allowance",
+            path=f"allow_unknown_flags[{index}]",
+            message=f"`{entry}` allows nothing: {known if is_there else 'there is no such flag on the command line'}",
+            hint="leave it out",
         )
 
 
@@ -106,7 +129,9 @@ def _state_findings(saying: Saying, given: Given, flag: Flag) -> Iterator[Findin
         )
 
 
-def _value_findings(saying: Saying, given: Given, flag: Flag, givens: Sequence[Given]) -> Iterator[Finding]:
+def _value_findings(
+    saying: Saying, given: Given, flag: Flag, givens: Sequence[Given], accepted: Allowed
+) -> Iterator[Finding]:
     conventions = saying.catalogue.conventions
     if flag.is_removed:
         return
@@ -133,14 +158,15 @@ def _value_findings(saying: Saying, given: Given, flag: Flag, givens: Sequence[G
             given, "missing_value", "needs a value" if least == 1 else f"needs {least} values", hint=_values_hint(flag)
         )
     else:
-        yield from _faults(saying, given, flag, givens)
+        yield from _faults(saying, given, flag, givens, accepted)
 
 
-def _faults(saying: Saying, given: Given, flag: Flag, givens: Sequence[Given]) -> Iterator[Finding]:
+def _faults(saying: Saying, given: Given, flag: Flag, givens: Sequence[Given], accepted: Allowed) -> Iterator[Finding]:
     has_plugin = any(other.name == PLUGINS.get(flag.name) for other in givens)
     for offset, word in enumerate(given.values):
         for fault in _faults_of(saying, given, flag, word):
-            if not (has_plugin and fault.code == "flag_choice"):
+            is_accepted = fault.is_list_bound and accepted.has_value(given.name, fault.key)
+            if not is_accepted and not (has_plugin and fault.code == "flag_choice"):
                 yield saying.of_value(given, offset, fault)
 
 
@@ -190,10 +216,6 @@ def _switch_hint(given: Given, flag: Flag) -> str:
 def _values_hint(flag: Flag) -> str | None:
     values = flag.choices or flag.known
     return f"one of {', '.join(values[:12])}" if values else None
-
-
-def _bare(name: str) -> str:
-    return name.lstrip("-").replace("_", "-").partition(".")[0].partition("=")[0]
 
 
 __all__ = ["check_env", "check_profile", "check_words"]

@@ -7,6 +7,7 @@ stdout gets one line, MARK and a JSON object; whatever the engine itself prints 
     positional   names of the words without a flag
     flags        names, negatives, action, nargs, type {word, nullable, class}, choices, default, metavar, group, …
     classes      keys of each JSON-valued flag's class: kinds, choices, nullable, class, default, bounds
+    registered   flag: the values that are registered for it, plugins of the image's own packages included
     env          variable: default as text, null when it has none that can be told
 
 Where the parser is made has moved between versions (`PARSERS`), so each place is tried in turn.
@@ -34,6 +35,13 @@ PARSERS = {
         ("vllm.entrypoints.openai.cli_args", "make_arg_parser"),
     ),
     "sglang": (("sglang.srt.server_args", "ServerArgs"), ("sglang.srt.arg_groups.server_args", "ServerArgs")),
+}
+REGISTRIES = {
+    "--tool-call-parser": (
+        ("vllm.tool_parsers", "ToolParserManager"),
+        ("vllm.entrypoints.openai.tool_parsers", "ToolParserManager"),
+    ),
+    "--reasoning-parser": (("vllm.reasoning", "ReasoningParserManager"),),
 }
 FLEXIBLE = ("vllm.utils.argparse_utils", "vllm.utils.arg_utils", "vllm.utils")
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD")
@@ -250,6 +258,15 @@ def told_flags(parser: Any, classes: dict[str, Any]) -> list[Any]:
     ]
 
 
+def told_registered(engine: str) -> dict[str, list[str]]:
+    """What vLLM will compare the names of parsers with; asked when the parser is made, as that loads its plugins."""
+    found: dict[str, list[str]] = {}
+    for flag, places in REGISTRIES.items() if engine == "vllm" else ():
+        with contextlib.suppress(Exception):
+            found[flag] = sorted(str(one) for one in first(places).list_registered())
+    return found
+
+
 def told_env(engine: str) -> dict[str, str | None]:
     """The variables that the engine declares; of SGLang also those that its sources read by name."""
     found: dict[str, str | None] = {}
@@ -302,6 +319,7 @@ def main() -> None:
             "positional": [action.dest for action in parser._actions if not action.option_strings],
             "flags": told_flags(parser, classes),
             "classes": classes,
+            "registered": told_registered(engine),
             "env": told_env(engine),
         }
         answer.write(MARK + json.dumps(table) + "\n")

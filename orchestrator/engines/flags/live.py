@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from orchestrator.engines.flags.help_text import parse_argparse_help, parse_llamacpp_help
@@ -57,7 +58,7 @@ def parse_argparse(text: str, engine: str) -> Catalogue:
     table = json.loads(line.removeprefix(MARK))
     if table.get("engine") != engine:
         raise ValueError(f"it printed the list of {table.get('engine')!r}")
-    flags = [_flag(told) for told in table["flags"]]
+    flags = [_registered(_flag(told), table.get("registered") or {}) for told in table["flags"]]
     classes = {name: {key: _key(key, spec) for key, spec in keys.items()} for name, keys in table["classes"].items()}
     return _checked(
         Catalogue(
@@ -97,6 +98,12 @@ def _checked(catalogue: Catalogue) -> Catalogue:
     if len(catalogue.flags) < MIN_FLAGS:
         raise ValueError(f"it lists {len(catalogue.flags)} flags, {catalogue.engine} has more than {MIN_FLAGS}")
     return catalogue
+
+
+def _registered(flag: Flag, registered: Mapping[str, Sequence[str]]) -> Flag:
+    """A name that is not registered ends the start: what argparse takes for any text has choices all the same."""
+    names = tuple(registered.get(flag.name, ()))
+    return replace(flag, choices=names, known=()) if names else flag
 
 
 def _flag(told: Mapping[str, Any]) -> Flag:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from difflib import SequenceMatcher
 
@@ -11,6 +12,8 @@ from orchestrator.engines.flags.model import Catalogue
 
 ALIKE = 0.72
 SHOWN = 12
+LENGTHS = (4, 8)
+"""From so many letters on one slip, and two slips, are still recognised as such."""
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
@@ -26,6 +29,33 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
             if ratio > best_ratio:
                 best, best_ratio = name, ratio
     return best
+
+
+def is_slip_of(word: str, names: Iterable[str]) -> bool:
+    """True when the word is a name with one or two letters wrong, missing, too many or swapped.
+
+    Other digits are no slip: `fp4` is not meant as `fp8`, nor `qwen35` as `qwen3`.
+    """
+    wanted = _folded(word)
+    digits = re.findall(r"\d+", wanted)
+    room = sum(len(wanted) >= length for length in LENGTHS)
+    others = (_folded(name) for name in names)
+    alike = (one for one in others if abs(len(one) - len(wanted)) <= room and re.findall(r"\d+", one) == digits)
+    return any(_distance(wanted, one) <= room for one in alike)
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters must be changed, added, left out or swapped with their neighbour."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        older, before, row = before, row, [i]
+        for j, theirs in enumerate(other, 1):
+            least = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != theirs))
+            if i > 1 and j > 1 and (letter, one[i - 2]) == (other[j - 2], theirs):
+                least = min(least, older[j - 2] + 1)
+            row.append(least)
+    return row[-1]
 
 
 def listed(values: Iterable[str]) -> str:

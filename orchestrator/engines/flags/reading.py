@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
+from orchestrator.engines.engine import EngineCommand
 from orchestrator.engines.flags.model import Catalogue, Conventions, Flag, ValueKind
 
 FLAG_LIKE = re.compile(r"^--?[A-Za-z]")
@@ -83,6 +84,12 @@ Spellings = Mapping[str, Spelling]
 def spellings(catalogue: Catalogue) -> Spellings:
     """Every spelling of every flag: names, aliases and negatives."""
     return _spellings_of(_ById(catalogue))
+
+
+def own_words(command: EngineCommand) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words after the program, and for each where in the profile it comes from."""
+    first = next((index for index, origin in enumerate(command.origins) if origin), len(command.origins))
+    return command.argv[first:], command.origins[first:]
 
 
 def read_words(catalogue: Catalogue, words: Sequence[str]) -> tuple[Given, ...]:

@@ -50,6 +50,16 @@ class Saying:
         is_guess = self.chosen.wanted is None and not self.catalogue.is_partial
         return Severity.ERROR if is_guess and not is_elsewhere else Severity.WARNING
 
+    def lack(self, fault: Fault) -> Severity:
+        """How grave it is that the list lacks a value, or a key of a JSON value.
+
+        A fork whose version nobody tells may well have it; a slip of the pen in a name that it has is none of its own.
+        """
+        if fault.severity is not Severity.ERROR or not fault.is_list_bound or is_certain(self.chosen):
+            return fault.severity
+        is_guess = self.chosen.wanted is None and not self.catalogue.is_partial
+        return Severity.ERROR if is_guess and fault.is_slip and not fault.is_elsewhere else Severity.WARNING
+
     def of(
         self, given: Given, code: str, message: str, *, hint: str | None = None, severity: Severity = Severity.ERROR
     ) -> Finding:
@@ -65,15 +75,17 @@ class Saying:
     def of_value(self, given: Given, offset: int, fault: Fault) -> Finding:
         """A finding about the value at `offset` of a flag."""
         index = given.index if given.is_joined else given.index + 1 + offset
-        severity = fault.severity
+        severity = self.lack(fault)
+        hint = fault.hint
         if fault.is_list_bound and severity is Severity.ERROR:
-            severity = self.absence(is_elsewhere=fault.is_elsewhere)
+            name = given.name.lstrip("-") + (f".{fault.key}" if fault.key else "")
+            hint = f"{hint}; allow_unknown_flags: [{name}] accepts a fork's own"
         return Finding(
             severity=severity,
             code=fault.code,
             path=self.path(index),
             message=f"{given.spelling}{'' if fault.code == 'json_key' else ':'} {fault.message} ({self.release})",
-            hint=fault.hint,
+            hint=hint,
             flag=given.name,
         )
 

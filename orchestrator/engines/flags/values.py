@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from orchestrator.engines.flags.history import load_history
 from orchestrator.engines.flags.model import Catalogue, Flag, Severity, ValueKind
-from orchestrator.engines.flags.nearest import listed, nearest, versions_that
+from orchestrator.engines.flags.nearest import is_slip_of, listed, nearest, versions_that
 from orchestrator.engines.flags.reading import spellings
 from orchestrator.values import Json
 
@@ -29,6 +29,8 @@ class Fault:
     Attributes:
         is_list_bound: The list lacks it, so the list of what really runs could say otherwise.
         is_elsewhere: The list of another version has it.
+        is_slip: The list has a name that differs from it in a letter or two.
+        key: Dotted name of the key of a JSON value that it is about; None: it is about the flag's own value.
     """
 
     code: str
@@ -37,6 +39,8 @@ class Fault:
     severity: Severity = Severity.ERROR
     is_list_bound: bool = False
     is_elsewhere: bool = False
+    is_slip: bool = False
+    key: str | None = None
 
 
 def value_faults(catalogue: Catalogue, flag: Flag, word: str) -> Iterator[Fault]:
@@ -137,6 +141,8 @@ def _unknown_key(catalogue: Catalogue, json_class: str, key: str, there: str) ->
         hint="; ".join(hints),
         is_list_bound=True,
         is_elsewhere=bool(elsewhere),
+        is_slip=is_slip_of(key, known),
+        key=there,
     )
 
 
@@ -204,7 +210,7 @@ def _plain_faults(catalogue: Catalogue, flag: Flag, kind: ValueKind, word: str, 
         if number is None:
             yield Fault(code="flag_value", message=f"{_at(path)}`{_cut(word)}` is no number")
             return
-    if flag.choices and not _is_among(word, flag.choices, is_any_case=flag.is_any_case):
+    if flag.choices and word != flag.default and not _is_among(word, flag.choices, is_any_case=flag.is_any_case):
         yield _no_choice(catalogue, flag, word, path)
     elif flag.known and not _is_among(word, flag.known, is_any_case=flag.is_any_case):
         yield from _unknown_value(catalogue, flag, word, path)
@@ -251,6 +257,8 @@ def _no_choice(catalogue: Catalogue, flag: Flag, word: str, path: str) -> Fault:
         hint="; ".join(hints),
         is_list_bound=True,
         is_elsewhere=bool(elsewhere),
+        is_slip=is_slip_of(word, flag.choices),
+        key=path or None,
     )
 
 
@@ -278,6 +286,8 @@ def _unknown_value(catalogue: Catalogue, flag: Flag, word: str, path: str) -> It
         message=f"{_at(path)}`{_cut(word)}` is no value that is known to work",
         hint=hint,
         severity=Severity.WARNING,
+        is_list_bound=True,
+        key=path or None,
     )
 
 

@@ -76,7 +76,7 @@ def _bad_value(saying: Saying, flag: Flag, name: str, value: str, origin: str) -
         return
     for fault in value_faults(saying.catalogue, flag, value):
         yield Finding(
-            severity=fault.severity,
+            severity=saying.lack(fault),
             code=fault.code,
             path=f"{origin}.{name}",
             message=f"{name}: {fault.message} ({saying.release})",
