@@ -71,18 +71,19 @@ class GitRevision:
 
 
 def load_profile(name: str) -> Loaded:
-    """A profile by name or path, checked by its engine too, and against the flags of its version.
+    """A profile by name or path, checked by its engine too, and against the flags of its version, or its image's own.
 
     Raises:
         InvalidFile: With every problem at once.
     """
+    from orchestrator.deploy.own_flags import kept_list
     from orchestrator.engines.registry import load_engines
     from orchestrator.engines.remarks import faults
     from orchestrator.profile import loading
 
     engines = load_engines()
     loaded = loading.load_profile(name, search=loading.search_path(), engines=tuple(engines))
-    found = faults(engines[loaded.profile.engine], loaded.profile)
+    found = faults(engines[loaded.profile.engine], loaded.profile, kept_list(loaded.profile))
     if found:
         raise loading.problems_at(loaded, found)
     return loaded
@@ -251,6 +252,7 @@ def make_tools(turns: Turns, *, backend: str = "own") -> Tools:
     import orchestrator.deploy.docker  # noqa: F401 - now, while the connection is being made
     from orchestrator.deploy.open import open_runtime
     from orchestrator.deploy.own_flags import own_flags
+    from orchestrator.deploy.seen_files import look_in_image
     from orchestrator.engines.registry import load_engines
     from orchestrator.fleet.facts import read_facts
     from orchestrator.fleet.lock import hold
@@ -269,6 +271,7 @@ def make_tools(turns: Turns, *, backend: str = "own") -> Tools:
         cell_runner=lambda: open_cell_runner(backend),
         calibration=known_calibration,
         own_flags=lambda runtime, subject, is_cancelled: own_flags(runtime, subject, is_cancelled=is_cancelled),
+        look_in_image=lambda runtime, subject, paths, stop: look_in_image(runtime, subject, paths, is_cancelled=stop),
         sweep_turn=turns,
         engines=load_engines(),
         clock=time.monotonic,

@@ -95,11 +95,12 @@ def github_line(one: Diagnostic) -> str:
 
 
 def _inspected(loaded: Loaded, engine: Engine) -> Inspected:
+    from orchestrator.deploy.own_flags import kept_list
     from orchestrator.engines.remarks import CODES, remarks
     from orchestrator.engines.rules.silencing import unknown_codes
     from orchestrator.profile.loading import problems_at
 
-    said = remarks(engine, loaded.profile)
+    said = remarks(engine, loaded.profile, kept_list(loaded.profile))
     found = list(_problems(problems_at(loaded, said.problems)))
     for error in said.errors:
         (problem,) = problems_at(loaded, [(error.path, error.message)]).problems

@@ -21,14 +21,14 @@ from orchestrator import __version__
 from orchestrator.deploy.runtime import PYTHON, IsCancelled, Question, Runtime, never
 from orchestrator.engines.flags.document import decode, encode
 from orchestrator.engines.flags.facts import annotate
-from orchestrator.engines.flags.live import parse_argparse, parse_help
-from orchestrator.engines.flags.model import Catalogue
+from orchestrator.engines.flags.live import ENGINES, parse_argparse, parse_help
+from orchestrator.engines.flags.model import Catalogue, Chosen
 from orchestrator.errors import BoxError, CommandTimedOut, ImageMissing, RuntimeFailure
 from orchestrator.fleet.host import Completed
-from orchestrator.profile.model import RuntimeKind
-from orchestrator.values import utc_now
+from orchestrator.profile.model import Profile, RuntimeKind
+from orchestrator.values import Json, utc_now
 
-FORMAT = f"gate0-own-flags/1 {__version__}"
+FORMAT = f"gate0-own-flags/2 {__version__}"
 """Another version may read more out of the same image: it reads anew."""
 
 PYTHON_S = 240.0
@@ -95,8 +95,29 @@ def own_flags(
         return annotate(kept)
     found = _read(asker)
     if path is not None:
-        _keep(path, found, subject)
+        told: dict[str, Json] = {
+            "format": FORMAT,
+            "read_at": utc_now(),
+            "image": subject.image,
+            "catalogue": encode(found),
+        }
+        keep(path, told)
     return annotate(found)
+
+
+def kept_list(profile: Profile, *, folder: Path | None = None) -> Chosen | None:
+    """The own list of an image that a profile pins by digest, as kept; None: it is not pinned, or was never read.
+
+    A tag is not enough, although a past run recorded what it was: it may be another image by now.
+    """
+    digest = (profile.image or "").partition("@")[2]
+    if not digest or profile.engine not in ENGINES or profile.runtime is not RuntimeKind.DOCKER:
+        return None
+    found = find_kept(profile.engine, digest, folder=folder)
+    if found is None:
+        return None
+    note = f"held against this image's own flag list ({found.version}), read from it before"
+    return Chosen(catalogue=found, wanted=found.version, note=note)
 
 
 def find_kept(engine: str, digest: str, *, folder: Path | None = None) -> Catalogue | None:
@@ -155,8 +176,8 @@ def _read_kept(path: Path) -> Catalogue | None:
     return None
 
 
-def _keep(path: Path, catalogue: Catalogue, subject: Subject) -> None:
-    told = {"format": FORMAT, "read_at": utc_now(), "image": subject.image, "catalogue": encode(catalogue)}
+def keep(path: Path, told: Json) -> None:
+    """Write what was told of an image, whole or not at all; a folder that cannot be written is no hindrance."""
     part = path.with_suffix(f".{os.getpid()}.part")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

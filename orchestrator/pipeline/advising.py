@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.deploy.own_flags import kept_list
 from orchestrator.engines.remarks import advisory_line, is_worrying, remarks, silenced_line
 from orchestrator.engines.rules.answering import answered
 from orchestrator.fleet.facts.checkpoint import Held, MtpWeights, declares_mtp, read_mtp_weights
@@ -16,7 +17,8 @@ NO_WEIGHTS = "no_mtp_weights"
 def say_remarks(road: Road) -> None:
     """Say what the flag list and the rules have to say. A host that has the image already narrows what can answer."""
     job = road.job
-    heard = remarks(job.engine, job.profile).heard
+    own = None if road.tools.own_flags is None else kept_list(job.profile)
+    heard = remarks(job.engine, job.profile, own).heard
     for advisory in answered(heard.advisories, served(job.profile, road.image_digest), job.past_runs):
         road.note(advisory_line(advisory), is_warning=is_worrying(advisory))
     if heard.silenced:

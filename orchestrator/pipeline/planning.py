@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.deploy.launch import command_line, server_spec
 from orchestrator.engines.engine import Added, Advisory, Engine, Placement
+from orchestrator.engines.flags.model import Chosen
 from orchestrator.engines.remarks import remarks
 from orchestrator.engines.rules.answering import PastRun, Served, answered
 from orchestrator.engines.rules.silencing import without_silenced
@@ -78,11 +79,13 @@ def make_plan(
     suite: Suite,
     workloads: Sequence[Workload],
     past_runs: Sequence[PastRun] = (),
+    chosen: Chosen | None = None,
 ) -> Plan:
     """Work it out for each host group. Memory of the hosts is unknown here, so GiB figures are left to `run`.
 
     Args:
         past_runs: Runs that may answer an advisory, oldest first.
+        chosen: The flag list to hold it against; None: the shipped one of its version.
     """
     digest = profile_digest(profile)
     hosts: list[HostPlan] = []
@@ -103,7 +106,7 @@ def make_plan(
             line = command_line(spec, profile.runtime)
             hosts.append(HostPlan(host=entry.name, rank=rank, command=line, name=spec.name, port=command.port))
     estimates = [estimate(w) for w in workloads]
-    heard = remarks(engine, profile).heard
+    heard = remarks(engine, profile, chosen).heard
     loads = without_silenced(load_advisories(workloads, profile.serve.max_num_seqs or slots), profile.silence)
     return Plan(
         profile=profile.name,

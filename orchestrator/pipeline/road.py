@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.deploy.own_flags import Subject
 from orchestrator.deploy.runtime import IsCancelled, Runtime, Server, ServerSpec
+from orchestrator.deploy.seen_files import Seen
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
 from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.rules.answering import PastRun
@@ -114,7 +115,8 @@ RunCell = Callable[[LoadTarget, Cell, int, Callable[[CellProgress], None], Calla
 class Tools:
     """The edge: made by the composition root, or by a test.
 
-    `calibration`: what is known of this machine's clock. `own_flags` reads an image's own flag list, None: nobody does.
+    `calibration`: what is known of this machine's clock. `own_flags` reads an image's own flag list, `look_in_image`
+    says whether files are in it; None: nobody does.
     """
 
     open_runtime: Callable[[Profile, Host], Runtime]
@@ -132,6 +134,7 @@ class Tools:
     sleep: Sleep
     calibration: Callable[[], Mapping[str, Json] | None] = lambda: None
     own_flags: Callable[[Runtime, Subject, IsCancelled], Catalogue] | None = None
+    look_in_image: Callable[[Runtime, Subject, Sequence[str], IsCancelled], Mapping[str, Seen]] | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from orchestrator.pipeline.claims import base_url, claims_of, load_target, servi
 from orchestrator.pipeline.death import find_death
 from orchestrator.pipeline.events import StageMoved
 from orchestrator.pipeline.gating import gate_server, needs_regate, regate_after_sweep
+from orchestrator.pipeline.named_files import check_on_host
 from orchestrator.pipeline.own_list import check_own_list
 from orchestrator.pipeline.preparing import (
     command_of,
@@ -93,6 +94,8 @@ def preflight(road: Road) -> StageOutcome:
     )
     for rank, verdict in found:
         verdict.raise_for_problems(rank.name)
+    if found[0][1].reuses is None:
+        check_on_host(road)
     free = min((f for r in road.ranks if (f := facts_of(r).memory_available_bytes) is not None), default=None)
     parts = [f"{free / GIB:.1f} GiB available" if free is not None else "host answers", *found[0][1].memory.lines]
     return StageOutcome(detail="; ".join(parts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from orchestrator.deploy.own_flags import Subject
 from orchestrator.deploy.runtime import IsCancelled, Runtime
+from orchestrator.deploy.seen_files import Seen
 from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.registry import load_engines
 from orchestrator.errors import LockHeld
@@ -79,6 +80,8 @@ class World:
     failed: Callable[[Cell], float] = lambda _: 0.0
     calibration: Mapping[str, Json] | None = None
     own_flags: Callable[[Runtime, Subject, IsCancelled], Catalogue] | None = None
+    look_in_image: Callable[[Runtime, Subject, Sequence[str], IsCancelled], Mapping[str, Seen]] | None = None
+    on_host: Callable[[FakeHost], object] = lambda _: None
     events: list[Event] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
     available_bytes: int = 100 * GIB
@@ -126,12 +129,17 @@ class World:
             profile_source="",
             digest=f"declared-{self.profile.serve.max_num_seqs}",
             engine=load_engines()[self.profile.engine],
-            boxes=tuple(Box(host=FakeHost(name)) for name in self.hosts),
+            boxes=tuple(Box(host=self._host(name)) for name in self.hosts),
             suite=suite,
             workloads=self.workloads,
             env={},
             options=self.options,
         )
+
+    def _host(self, name: str) -> FakeHost:
+        host = FakeHost(name)
+        self.on_host(host)
+        return host
 
     def tools(self) -> Tools:
         return Tools(
@@ -150,6 +158,7 @@ class World:
             sleep=self._sleep,
             calibration=lambda: self.calibration,
             own_flags=self.own_flags,
+            look_in_image=self.look_in_image,
         )
 
     def _target(self, url: str, model: str, claims: Claims, key: object) -> Target:

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.deploy.own_flags import FINGERPRINT, Subject, find_kept, flags_folder, llama_version, own_flags
+from orchestrator.deploy.own_flags import (
+    FINGERPRINT,
+    Subject,
+    find_kept,
+    flags_folder,
+    kept_list,
+    llama_version,
+    own_flags,
+)
 from orchestrator.deploy.runtime import PYTHON, IsCancelled, Question, Runtime
 from orchestrator.engines.flags import inside
 from orchestrator.engines.flags.loading import load
@@ -73,6 +81,31 @@ def test_a_list_is_read_once_a_digest(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["vllm-sha256-aa.json", "vllm-sha256-cc.json"]
     assert find_kept("vllm", "sha256:aa", folder=tmp_path) == first
     assert find_kept("vllm", "sha256:dd", folder=tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_found"),
+    [
+        ({"image": "x/y@sha256:aa"}, True),
+        ({"image": "x/y:v1@sha256:aa"}, True),
+        ({"image": "x/y@sha256:bb"}, False),
+        ({"image": "x/y:v1"}, False),
+        ({"image": "x/y@sha256:aa", "engine": "generic"}, False),
+        ({"image": "x/y@sha256:aa", "engine": "sglang"}, False),
+        ({"image": None, "runtime": RuntimeKind.PROCESS}, False),
+    ],
+)
+def test_the_kept_list_is_that_of_an_image_pinned_by_digest(
+    tmp_path: Path, changes: dict[str, object], is_found: bool
+) -> None:
+    own_flags(runtime_with(Asked({(PYTHON, "vllm"): done(table())})), VLLM, folder=tmp_path)
+
+    found = kept_list(profile(**changes), folder=tmp_path)
+
+    assert (found is not None) is is_found
+    if found is not None:
+        assert (found.catalogue.is_own, found.wanted) == (True, "0.31.0")
+        assert found.note == "held against this image's own flag list (0.31.0), read from it before"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "gate0-own-flags/0"}', '{"format": "gate0-own-flags/1"}'])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import pytest
 
 from orchestrator.cli.inspecting import Diagnostic, github_line, shown_path
 from orchestrator.cli.main import main
+from orchestrator.deploy.own_flags import FORMAT, flags_folder, keep
+from orchestrator.engines.flags.document import encode
+from orchestrator.engines.flags.loading import load
+from orchestrator.engines.flags.model import Flag, ValueKind
 from orchestrator.profile.digest import profile_digest
 from orchestrator.profile.loading import load_profile
 from orchestrator.records.record import RunRecord
@@ -59,6 +64,64 @@ def test_an_allowed_flag_is_none(folder: Path, capsys: pytest.CaptureFixture[str
     Path("p.yaml").write_text(BASE + QUIET + "flags:\n  own-patch: 4\nallow_unknown_flags: [own-patch]\n")
 
     assert main(["validate", "p.yaml"]) == 0
+
+
+PINNED = BASE.replace("v0.31.0", f"v0.31.0@sha256:{'a' * 64}")
+
+
+@pytest.fixture
+def own_list(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The image's own list as an earlier run kept it: one flag more, one less."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    flags = dict(load("vllm", "0.31.0").flags)
+    del flags["--max-num-seqs"]
+    flags["--own-patch"] = Flag(name="--own-patch", kind=ValueKind.INT)
+    catalogue = replace(load("vllm", "0.31.0"), version="0.31.0+patched", flags=flags, is_own=True)
+    keep(flags_folder() / f"vllm-sha256-{'a' * 64}.json", {"format": FORMAT, "catalogue": encode(catalogue)})
+
+
+@pytest.mark.usefixtures("own_list")
+def test_a_pinned_image_is_held_against_its_own_list(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(PINNED + QUIET + "flags:\n  own-patch: 4\n")
+    assert main(["validate", "p.yaml"]) == 0
+    assert any(
+        line.startswith("p.yaml:3: advice flag_list: image: held against this image's own flag list (0.31.0+patched)")
+        for line in lines(capsys)
+    )
+    assert main(["plan", "p.yaml", "--on", "local"]) == 0
+    assert any(line.startswith("advice flag_list: held against this image's own") for line in lines(capsys))
+
+    Path("p.yaml").write_text(PINNED + QUIET + "serve: {max_num_seqs: 4}\n")
+    assert main(["validate", "p.yaml", "--least", "error"]) == 2
+    what = "error unknown_flag: serve.max_num_seqs: --max-num-seqs is no flag of this image (vllm 0.31.0+patched)"
+    assert lines(capsys)[0] == f"p.yaml:8: {what}"
+    assert main(["plan", "p.yaml", "--on", "local"]) == 2
+    assert "no flag of this image" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("own_list")
+def test_a_tag_is_held_against_the_shipped_list(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(BASE + QUIET + "flags:\n  own-patch: 4\n")
+
+    assert main(["validate", "p.yaml", "--least", "error"]) == 2
+
+    assert "--own-patch is no flag of vllm 0.31.0" in lines(capsys)[0]
+
+
+def test_an_allowed_key_and_an_idle_allowance_are_at_their_lines(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = BASE.replace("v0.31.0", "v0.33.0") + QUIET + "engine_version: 0.31.0\n"
+    text += "flags: {speculative-config: {method: mtp, num_speculative_tokens: 1, draft_x: 1}}\n"
+    Path("p.yaml").write_text(text + "allow_unknown_flags:\n  - speculative-config.draft_x\n  - nothing-at-all\n")
+
+    assert main(["validate", "p.yaml", "--least", "warning"]) == 0
+
+    found = [line for line in lines(capsys) if not line.startswith("  ")]
+    assert [line.split(": ")[:3] for line in found[:2]] == [
+        ["p.yaml:8", "warning version_mismatch", "engine_version"],
+        ["p.yaml:12", "warning idle_allowance", "allow_unknown_flags[1]"],
+    ]
 
 
 def test_an_inherited_error_is_at_the_parents_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,6 +46,7 @@ def plan(
     """
     from orchestrator.cli import compose
     from orchestrator.cli.printer import Printer
+    from orchestrator.deploy.own_flags import kept_list
     from orchestrator.engines.registry import load_engines
     from orchestrator.pipeline.planning import make_plan
 
@@ -58,6 +59,7 @@ def plan(
         suite=compose.load_suite(loaded.profile, suite),
         workloads=compose.load_workloads(workloads or loaded.profile.workloads, overrides, profile=loaded.profile),
         past_runs=compose.past_runs(compose.results_root(results), loaded.profile),
+        chosen=kept_list(loaded.profile),
     )
     _say(printer, found)
     printer.document(found.as_json())
