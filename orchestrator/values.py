@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -80,6 +81,29 @@ def _forms(value: str) -> tuple[str, ...]:
     if len(value) < MIN_REDACTED:
         return ()
     return value, *(json.dumps(value, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False))
+
+
+_STEERING = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor, screen
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # the window's title, links
+    r"|\x1b.?|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal obeys: escape sequences, control characters; line ends and tabs stay."""
+    return _STEERING.sub("", text)
+
+
+def in_words(value: Json) -> str:
+    """A value as a sentence has it: `on`, `4096`, `method: mtp, num_tokens: 2`; nothing for keys without a value."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {in_words(part)}" for key, part in value.items() if part is not None)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(in_words(part) for part in value)
+    return str(value)
 
 
 def canonical_json(value: Json) -> str:

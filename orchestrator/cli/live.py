@@ -27,6 +27,7 @@ from orchestrator.pipeline.events import (
     StageMoved,
 )
 from orchestrator.pipeline.remaining import words
+from orchestrator.values import printable
 
 HEARTBEAT_S = 60.0
 
@@ -120,7 +121,7 @@ class LiveView:
         if task is None:
             task = self._tasks[where] = self._bars.add_task("", total=1.0, where=where)
         total = None if share is None else 1.0
-        self._bars.update(task, description=text[:160], completed=share or 0.0, total=total)
+        self._bars.update(task, description=printable(text)[:160], completed=share or 0.0, total=total)
 
     def _say_once(self, where: str, text: str, *, is_cell: bool) -> None:
         """Off a terminal: a stage's words when they change in more than their figures, a cell's once a minute."""

@@ -1,6 +1,7 @@
 """The only module that prints. stdout is the answer, stderr is progress; off a terminal no bars and no colour.
 
-`NO_COLOR` is honoured by rich. Text that came from outside (names, answers, log lines) is never read as markup.
+`NO_COLOR` is honoured by rich. Text that came from outside (names, answers, log lines) is never read as markup, and
+reaches the terminal without what would steer it: a server's log has colours, and may have worse.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, Literal, TextIO
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from orchestrator.values import printable
 
 PIPE_WIDTH = 200
 STYLES = {
@@ -63,7 +66,7 @@ class Printer:
     def answer(self, text: str) -> None:
         """A line of the answer."""
         if not self.is_json:
-            self.out.print(text)
+            self.out.print(printable(text))
 
     def document(self, value: Any) -> None:
         """The answer as JSON, when asked for."""
@@ -85,9 +88,9 @@ class Printer:
     def progress(self, text: str, *, status: str | None = None) -> None:
         """A line of progress."""
         if not self.is_quiet:
-            line = Text(text)
+            line = Text(printable(text))
             if status:
-                line = Text.assemble((f"{status:<11}", STYLES.get(status, "")), " ", text)
+                line = Text.assemble((f"{status:<11}", STYLES.get(status, "")), " ", printable(text))
             self.err.print(line)
 
     def progress_table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -102,16 +105,16 @@ class Printer:
         self.err.print(table)
 
     def warning(self, text: str) -> None:
-        self.err.print(Text.assemble(("warning: ", "yellow"), text))
+        self.err.print(Text.assemble(("warning: ", "yellow"), printable(text)))
 
     def error(self, text: str, hint: str | None = None) -> None:
         """What went wrong, and on its own line what to do."""
-        first, *rest = text.splitlines() or [""]
+        first, *rest = printable(text).splitlines() or [""]
         self.err.print(Text.assemble(("error: ", "bold red"), first))
         for line in rest:
             self.err.print(Text(f"  {line}"))
         if hint:
-            self.err.print(Text.assemble(("hint: ", "cyan"), hint))
+            self.err.print(Text.assemble(("hint: ", "cyan"), printable(hint)))
 
 
 class _Console(Console):
@@ -135,4 +138,4 @@ def _console(file: TextIO) -> Console:
 
 def styled(cell: str) -> Text:
     """A verdict word in its colour, anything else as it is."""
-    return Text(cell, style=STYLES.get(cell, ""))
+    return Text(printable(cell), style=STYLES.get(cell, ""))

@@ -172,6 +172,30 @@ def test_an_error_has_its_hint_on_a_line_of_its_own_and_no_colour_off_a_terminal
     assert err.getvalue() == "error: what [failed]\nhint: what to do\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("\x1b[1;36m(EngineCore)\x1b[0m KV cache", "(EngineCore) KV cache"),
+        ("a\x1b]0;title\x07b\x1b]8;;http://x\x1b\\c", "abc"),
+        ("a\x1b[2J\x1b(Bb\x9b31mc\x08\x7f\r", "aBb31mc"),
+        ("line\nends stay", "line\nends stay"),
+    ],
+)
+def test_what_would_steer_a_terminal_is_not_printed(text: str, seen: str) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    printer = Printer(stdout=out, stderr=err)
+
+    printer.answer(text)
+    printer.progress(text)
+    printer.warning(text)
+    printer.error("one", text)
+    printer.table(("a",), [(text,)])
+
+    assert out.getvalue().startswith(f"{seen}\n")
+    assert err.getvalue() == f"{seen}\nwarning: {seen}\nerror: one\nhint: {seen}\n"
+    assert not {"\x1b", "\x9b", "\x07"} & {*out.getvalue()}
+
+
 def test_quiet_shows_warnings_and_errors_only() -> None:
     err = io.StringIO()
     printer = Printer(is_quiet=True, stderr=err)
