@@ -16,7 +16,7 @@ from orchestrator.gating.params import number, whole
 from orchestrator.gating.prompts import Nonce, fresh_nonce
 from orchestrator.gating.sizing import user
 from orchestrator.gating.verdicts import not_answered, skip
-from orchestrator.values import Json
+from orchestrator.values import Json, in_words
 from orchestrator.wire.chat import Claims, Target
 
 Row = Mapping[str, Json]
@@ -95,17 +95,7 @@ def _mismatch(row: Row) -> str:
 
 
 def _value(row: Row, name: str) -> str:
-    return _short(_words(row.get(name)), SHOWN_CHARS)
-
-
-def _words(value: Json) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k}: {_words(v)}" for k, v in value.items() if v is not None)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(_words(v) for v in value)
-    return str(value)
+    return _short(in_words(row.get(name)), SHOWN_CHARS)
 
 
 def _short(text: str, chars: int) -> str:

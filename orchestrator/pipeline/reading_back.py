@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.deploy.own_flags import find_kept
 from orchestrator.engines.effective.comparing import compare
+from orchestrator.engines.effective.documents import without_secrets
 from orchestrator.engines.effective.model import Agreement, Compared, Effective, Reading, Told
 from orchestrator.engines.effective.reading import VOICES, read
 from orchestrator.engines.engine import EngineCommand
@@ -19,8 +20,8 @@ from orchestrator.engines.flags.loading import ENGINES, choose
 from orchestrator.engines.flags.model import Chosen
 from orchestrator.pipeline.claims import OPEN_ENGINES
 from orchestrator.pipeline.road import Road
-from orchestrator.pipeline.start_log import LOG_LINES, mask, start_log
-from orchestrator.values import Json
+from orchestrator.pipeline.start_log import LOG_LINES, start_log
+from orchestrator.values import Json, in_words
 from orchestrator.wire.chat import Target
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def read_back(road: Road, found: Capabilities) -> ReadBack:
     listed = chosen.catalogue if chosen else None
     compared = compare(job.profile, _command(road), readings, told, engine=engine, catalogue=listed)
     rows = (*(_as_known(road, row) for row in compared.compared), *_idle_gpu(road, readings))
-    return ReadBack(effective=_masked(replace(compared, compared=rows)), told=told, chosen=chosen)
+    return ReadBack(effective=replace(compared, compared=rows), told=told, chosen=chosen)
 
 
 def _list_for(road: Road, engine: str, version: str | None) -> Chosen | None:
@@ -91,9 +92,9 @@ def _list_for(road: Road, engine: str, version: str | None) -> Chosen | None:
 
 
 def collect(target: Target, engine: str, log: Sequence[str] = ()) -> Told:
-    """All that the server says, as far as it can be had. Paths that it does not have are absent."""
+    """All that the server says but credentials, as far as it can be had. Paths that it does not have are absent."""
     paths = VOICES[engine].documents if engine in VOICES else ANY_PATHS
-    documents = {path: found for path in paths if (found := target.get_json(path)) is not None}
+    documents = {p: without_secrets(found) for p in paths if (found := target.get_json(p)) is not None}
     metrics = target.metrics() or {}
     labels = {name: target.metric_labels(name) for name in metrics if name.endswith(INFORMATION)}
     return Told(log=tuple(log[:LOG_LINES]), documents=documents, labels=labels, metrics=metrics)
@@ -107,20 +108,10 @@ def note_differences(road: Road, found: ReadBack) -> None:
 
 
 def _said(row: Compared) -> str:
-    runs = "is not there" if row.running is None else f"the server runs {_words(row.running)}"
+    runs = "is not there" if row.running is None else f"the server runs {in_words(row.running)}"
     why = " ".join((row.quote or row.why or row.source or "").split())
     shown = why if len(why) <= SHOWN_CHARS else f"{why[: SHOWN_CHARS - 1]}…"
-    return f"{row.path}: declared {_words(row.declared)}, {runs}" + (f" ({shown})" if shown else "")
-
-
-def _words(value: Json) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k}: {_words(v)}" for k, v in value.items() if v is not None)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(_words(v) for v in value)
-    return str(value)
+    return f"{row.path}: declared {in_words(row.declared)}, {runs}" + (f" ({shown})" if shown else "")
 
 
 def _command(road: Road) -> EngineCommand:
@@ -158,12 +149,3 @@ def _idle_gpu(road: Road, readings: Sequence[Reading]) -> Iterator[Compared]:
             why="the container was given the GPUs, and its engine uses none",
             is_weaker=True,
         )
-
-
-def _masked(found: Effective) -> Effective:
-    return replace(
-        found,
-        readings=tuple(replace(r, quote=mask(r.quote)) if r.quote else r for r in found.readings),
-        compared=tuple(replace(c, quote=mask(c.quote)) if c.quote else c for c in found.compared),
-        notices=tuple(replace(n, quote=mask(n.quote)) for n in found.notices),
-    )

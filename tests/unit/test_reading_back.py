@@ -12,6 +12,7 @@ import pytest
 
 from orchestrator.deploy.own_flags import FORMAT
 from orchestrator.deploy.runtime import LABEL_PORT, LABEL_RUN, Server, ServerSpec
+from orchestrator.engines.effective.lines import QUOTE_CHARS
 from orchestrator.engines.flags.document import encode
 from orchestrator.engines.flags.loading import load
 from orchestrator.errors import RefusedError, RuntimeNotInstalled
@@ -196,11 +197,53 @@ def test_each_engine_is_asked_where_it_tells(engine: str, paths: set[str]) -> No
         ("Namespace(api_key='sk-1', hf_token=abc)", "Namespace(api_key=***, hf_token=***)"),
         ('{"admin_api_key": "sk-1"}', '{"admin_api_key": ***}'),
         ("api_key=None, max_num_batched_tokens=8192", "api_key=None, max_num_batched_tokens=8192"),
+        ("api_key=SecretStr('sk-1'), port=80", "api_key=***, port=80"),
+        (
+            "AWS_SECRET_ACCESS_KEY=abc HUGGING_FACE_HUB_TOKEN=abc",
+            "AWS_SECRET_ACCESS_KEY=*** HUGGING_FACE_HUB_TOKEN=***",
+        ),
+        ("headers: Bearer abcdef123, hf_abcdefghijklmnopqrst", "headers: Bearer ***, ***"),
         ("tokens: 8192, secretary: no", "tokens: 8192, secretary: no"),
     ],
 )
 def test_credentials_in_others_logs_are_not_kept(line: str, shown: str) -> None:
     assert mask(line) == shown
+
+
+def test_no_part_of_a_credential_is_recorded_where_a_quoted_line_is_cut(world: Reading) -> None:
+    key = "a1b2c3d4-not-to-be-seen"
+    head, tail = (ECHO % 4).split("'max_num_seqs'")
+    filler = "-" * (QUOTE_CHARS - 6 - len(f"{head}'x': '', 'hf_token': '"))
+    head += f"'x': '{filler}', 'hf_token': '"
+    assert (head + key)[:QUOTE_CHARS].endswith(key[:6])
+    world.runtime.on_start("gate0-fake", log=(f"{head}{key}', 'max_num_seqs'{tail}",))
+
+    world.go()
+
+    row = next(c for c in stored(world).run.effective["compared"] if c["path"] == "serve.max_num_seqs")
+    assert "'hf_token': ***" in row["quote"]
+    assert key[:4] not in json.dumps(stored(world).run.effective)
+
+
+def test_keys_that_hold_credentials_are_left_out_of_what_a_server_answers() -> None:
+    target = Telling()
+    target.documents = {
+        "/version": {"version": "0.31.0", "extra": {"password": "p", "keep": [{"API_KEY": "k", "n": 1}]}}
+    }
+
+    told = collect(target, "vllm")
+
+    assert told.documents["/version"] == {"version": "0.31.0", "extra": {"keep": [{"n": 1}]}}
+
+
+def test_a_log_in_colours_is_read_as_any_other(world: Reading) -> None:
+    head, fields = (ECHO % 8).split("INFO")
+    world.runtime.on_start("gate0-fake", log=(f"\x1b[1;36m{head}\x1b[0;0mINFO{fields}\x1b[0m",))
+
+    world.go()
+
+    row = next(c for c in stored(world).run.effective["compared"] if c["path"] == "serve.max_num_seqs")
+    assert (row["agreement"], row["quote"]) == ("same", ECHO % 8)
 
 
 def server(name: str, *, ports: tuple[int, ...] = (), image: str = "x", **more: Any) -> Server:

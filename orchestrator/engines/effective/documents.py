@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from orchestrator.engines.effective.model import Reading, Telling, Told
 from orchestrator.values import Json
 
-_SECRET = re.compile(r"(?:^|_)(?:api_key|api_keys|hf_token|password|secret|launch_command)$")
+_SECRET = re.compile(r"(?i)(?:^|_)(?:api_keys?|hf_token|password|secret(?:_key)?|launch_command)$")
 
 
 def document(told: Told, path: str) -> Json:
@@ -29,6 +29,13 @@ def items(value: Json) -> tuple[Json, ...]:
 def is_secret(key: str) -> bool:
     """A key whose value is a credential, or may hold one."""
     return bool(_SECRET.search(key))
+
+
+def without_secrets(value: Json) -> Json:
+    """The value without the keys that hold credentials, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: without_secrets(inner) for key, inner in value.items() if not is_secret(key)}
+    return [without_secrets(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def fields(found: Mapping[str, Json], source: str, words: Mapping[str, str], telling: Telling) -> Iterator[Reading]:
