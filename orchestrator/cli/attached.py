@@ -54,7 +54,11 @@ class Attached:
 
 
 def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, quiet: bool) -> int:
-    """Reach it, gate it if asked, sweep it if asked, write the record."""
+    """Reach it, gate it if asked, sweep it if asked, write the record.
+
+    Raises:
+        InputError: A container is named, and no host that it would be on.
+    """
     from orchestrator.cli import compose
     from orchestrator.cli.commands.run import serving_of, show_roads
     from orchestrator.cli.eventlog import answer_file, observed
@@ -66,6 +70,11 @@ def gate_and_sweep(attached: Attached, *, results: str | None, as_json: bool, qu
     from orchestrator.pipeline.run import travel
     from orchestrator.records.store import Store
 
+    if attached.container is not None and attached.on is None:
+        raise InputError(
+            f"`--container {attached.container}` is looked for on a host, and none is named",
+            hint="add `--on HOST`, or leave it out: gating and sweeping need the address alone",
+        )
     out = answer_file(events=attached.events, progress=attached.progress, is_json=as_json)
     printer = Printer(is_json=as_json, is_quiet=quiet, stdout=out)
     roads: list[Road] = []

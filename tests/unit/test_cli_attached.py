@@ -57,6 +57,17 @@ def test_an_unknown_engine_is_the_users_mistake_and_the_known_ones_are_named(
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize("verb", [["check"], ["sweep", "--workload", "quick"]])
+def test_a_container_without_a_host_is_not_silently_left_aside(
+    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([*verb, "--url", CLOSED, "--container", "box", "--results", str(tmp_path / "results")])
+
+    assert code == 2
+    assert "`--container box` is looked for on a host, and none is named" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -155,6 +155,8 @@ def test_an_images_tag_tells_the_version(capsys: Capture) -> None:
         (("vllm", "0.31", "VLLM_LOGGING_LEVLE"), "hint: did you mean VLLM_LOGGING_LEVEL?"),
         (("vllm", "0.31", "0.32", "0.33"), "too many words"),
         (("vlm",), "vlm: no engine"),
+        (("vllm", "--engine", "sglang"), "vllm is an engine, and `--engine sglang` another"),
+        (("vllm/vllm-openai:v0.31.0", "0.33"), "hint: `gate0 flags vllm 0.33` lists another version"),
         (("vllm", "--on", "local"), "vllm is an engine\nhint: give the image's name"),
         (("my/vllm:1", "--on", "me@10.0.0.1,me@10.0.0.2"), "one host is enough"),
     ],
@@ -237,6 +239,12 @@ def test_what_sets_an_image_apart_is_said_in_sentences() -> None:
 )
 def test_a_flag_in_words(flag: Flag, takes: str, default: str) -> None:
     assert (kind_words(flag), default_words(flag)) == (takes, default)
+
+
+def test_an_engine_alone_lists_its_own_versions(capsys: Capture) -> None:
+    rows = told(capsys, "--engine", "llamacpp").splitlines()[1:]
+
+    assert [row.split()[1] for row in rows] == list(versions("llamacpp"))
 
 
 def test_the_shell_completes_engines() -> None:

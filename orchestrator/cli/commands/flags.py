@@ -64,13 +64,20 @@ def flags(
 
     printer = Printer(is_json=as_json)
     if target is None:
-        return _say_versions(printer, ENGINES)
+        return _say_versions(printer, ENGINES if engine is None else (engine,))
     named = NAMES.get(target, target)
     image = None if named in ENGINES else target
+    if image is None and engine not in (None, named):
+        raise InputError(f"{target} is an engine, and `--engine {engine}` another", hint="leave one of them out")
     of = engine or (named if image is None else flag_lists.engine_of(target))
     if on is not None and image is None:
         raise InputError(f"`--on {on}` reads an image's own list, {target} is an engine", hint="give the image's name")
-    versions, names = flag_lists.parted(words) if image is None else ((), words)
+    versions, names = flag_lists.parted(words)
+    if image is not None and versions:
+        raise InputError(
+            f"{target} is an image, and has the flags of one version, not of {versions[0]}",
+            hint=f"`gate0 flags {of} {versions[0]}` lists another version",
+        )
     if len(versions) > 2 or len(names) > 1 or (len(versions) == 2 and names):
         raise click.UsageError(f"too many words: {' '.join(words)}")
     if len(versions) == 2:
