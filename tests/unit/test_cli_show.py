@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,3 +148,17 @@ def test_an_older_record_reads_as_one_of_which_nothing_was_read(
 
     assert shown(capsys, tmp_path, "old", "--effective") == "old: nothing was read back from its server\n"
     assert "nothing was read back" in shown(capsys, tmp_path, "old")
+
+
+def test_of_a_foreign_run_only_what_is_known_stands_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = Store(tmp_path).new_run("f")
+    bare = record(source={"tool": "t"}, served_name="", image=None, image_digest=None, runtime="", stages=())
+    writer.write_run(replace(bare, id="f", status="imported", model="m", hosts=({"name": "box"},)))
+
+    lines = shown(capsys, tmp_path, "f").splitlines()
+
+    words = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines[1:] if len(line.split()) > 1}
+    assert words["status"] == "imported"
+    assert words["model"] == "m"
+    assert words["hosts"] == "box"
+    assert {"image", "stage"} & {*words} == set()

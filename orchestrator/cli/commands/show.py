@@ -12,7 +12,7 @@ from orchestrator.cli.options import json_option, results_option
 
 if TYPE_CHECKING:
     from orchestrator.cli.printer import Printer
-    from orchestrator.records.record import GateRecord
+    from orchestrator.records.record import GateRecord, RunRecord
     from orchestrator.records.store import StoredRun
     from orchestrator.values import Json
 
@@ -61,35 +61,23 @@ def _ordered(stored: StoredRun) -> tuple[GateRecord, ...]:
 def _summary(printer: Printer, stored: StoredRun, gates: Sequence[GateRecord]) -> dict[str, Json]:
     from orchestrator.report.effective import counted_words, effective_lines
     from orchestrator.report.tables import gate_verdict
-    from orchestrator.report.text import duration
 
     r = stored.run
     lines = effective_lines(r, gates)
     cells, invalid = _cells(stored)
+    verdict = gate_verdict(r, gates)
     printer.answer(f"{r.profile_title} ({r.profile_name})")
     facts = {
-        "run": r.id,
-        "status": f"{r.status}, {duration(r.duration_s)}{f' over {r.attempts} attempts' if r.attempts > 1 else ''}",
-        "hosts": ", ".join(str(h.get("name")) for h in r.hosts) or (r.base_url or ""),
-        "engine": f"{r.engine} {r.engine_version or ''}".strip(),
-        "image": " ".join(word for word in (r.image or r.runtime, r.image_digest) if word),
-        "model": r.model if r.model == r.served_name else f"{r.model}, served as {r.served_name}",
-        "gate0": f"{r.tool_version}{f', revision {r.git_revision}' if r.git_revision else ''}",
+        **_facts(r),
         "declared": counted_words(lines) or "nothing was read back",
         "cells": f"{cells}{f', {invalid} invalid' if invalid else ''}",
         "files": str(stored.directory),
     }
     for name, words in facts.items():
-        printer.answer(f"{name:<9} {words}")
-    printer.answer("")
-    stages = [
-        (str(s.get("name")), str(s.get("status")), _seconds(s.get("duration_s")), str(s.get("detail") or ""))
-        for s in r.stages
-    ]
-    printer.table(("stage", "ended", "took s", "what it says"), stages, right=(2,))
-    printer.answer("")
-    verdict = gate_verdict(r, gates)
-    printer.answer(f"gates: {verdict}")
+        if words:
+            printer.answer(f"{name:<9} {words}")
+    _stages(printer, r)
+    printer.answer(f"\ngates: {verdict}")
     if gates:
         printer.table(("gate", "verdict", "what was seen"), [(g.name, g.status, g.summary) for g in gates])
     for line in (x for x in lines if x.is_failing):
@@ -97,8 +85,49 @@ def _summary(printer: Printer, stored: StoredRun, gates: Sequence[GateRecord]) -
     if r.error:
         printer.error(str(r.error.get("message")), str(r.error["hint"]) if r.error.get("hint") else None)
     return {
-        "status": r.status,
+        **_identity(r),
         "verdict": verdict,
+        "stages": [dict(s) for s in r.stages],
+        "gates": [{"name": g.name, "status": g.status, "summary": g.summary} for g in gates],
+        "agreement": {
+            name: sum(x.agreement == name for x in lines) for name in dict.fromkeys(x.agreement for x in lines)
+        },
+        "cells": cells,
+        "invalid_cells": invalid,
+        "error": None if r.error is None else dict(r.error),
+    }
+
+
+def _facts(r: RunRecord) -> dict[str, str]:
+    """What it was, for a person. Of an imported one nobody knows how long it took."""
+    from orchestrator.report.text import duration
+
+    took = "" if r.source else f", {duration(r.duration_s)}"
+    return {
+        "run": r.id,
+        "status": f"{r.status}{took}{f' over {r.attempts} attempts' if r.attempts > 1 else ''}",
+        "hosts": ", ".join(str(h.get("name")) for h in r.hosts) or (r.base_url or ""),
+        "engine": f"{r.engine} {r.engine_version or ''}".strip(),
+        "image": " ".join(word for word in (r.image or r.runtime, r.image_digest) if word),
+        "model": r.model if r.served_name in ("", r.model) else f"{r.model}, served as {r.served_name}",
+        "gate0": f"{r.tool_version}{f', revision {r.git_revision}' if r.git_revision else ''}",
+    }
+
+
+def _stages(printer: Printer, r: RunRecord) -> None:
+    rows = [
+        (str(s.get("name")), str(s.get("status")), _seconds(s.get("duration_s")), str(s.get("detail") or ""))
+        for s in r.stages
+    ]
+    if rows:
+        printer.answer("")
+        printer.table(("stage", "ended", "took s", "what it says"), rows, right=(2,))
+
+
+def _identity(r: RunRecord) -> dict[str, Json]:
+    """The same for a program."""
+    return {
+        "status": r.status,
         "profile": r.profile_name,
         "title": r.profile_title,
         "hosts": [str(h.get("name")) for h in r.hosts],
@@ -113,14 +142,6 @@ def _summary(printer: Printer, stored: StoredRun, gates: Sequence[GateRecord]) -
         "git_revision": r.git_revision,
         "duration_s": r.duration_s,
         "attempts": r.attempts,
-        "stages": [dict(s) for s in r.stages],
-        "gates": [{"name": g.name, "status": g.status, "summary": g.summary} for g in gates],
-        "agreement": {
-            name: sum(x.agreement == name for x in lines) for name in dict.fromkeys(x.agreement for x in lines)
-        },
-        "cells": cells,
-        "invalid_cells": invalid,
-        "error": None if r.error is None else dict(r.error),
     }
 
 
