@@ -56,7 +56,9 @@ for path; do
     fi
     printf 'path %s\nwhole %s\nstate %s\n' "$path" "$whole" "$state"
     case ${path##*/} in *.*) ending=${path##*.} ;; *) ending=jinja ;; esac
-    [ "$state" = absent ] && beside "${whole%/*}" "$ending"
+    [ "$state" = absent ] || continue
+    beside "${whole%/*}" "$ending"
+    [ "$ending" != jinja ] || [ -z "$inner" ] || [ -z "$own" ] || beside "$own/$within" "$ending"
 done
 exit 0
 """
@@ -82,7 +84,8 @@ class Seen:
 
     Attributes:
         whole: Its absolute path; as asked when nothing was told.
-        beside: Files of its kind in the folder where it should be, and one level below.
+        beside: Files of its kind in the folder where it should be and one level below, and the engine's own templates:
+            each as it can be named instead, from that folder.
     """
 
     whole: str
@@ -114,14 +117,18 @@ def read_look(text: str) -> dict[str, Seen]:
     return found
 
 
-def look_on_host(host: Host, paths: Sequence[str], *, engine: str = "") -> Mapping[str, Seen]:
+def look_on_host(host: Host, paths: Sequence[str], *, engine: str = "", program: str = "") -> Mapping[str, Seen]:
     """Paths on a host, by path; UNKNOWN where the host's shell cannot tell.
+
+    Args:
+        engine: Whose own templates count; '': none's. program: what is started, its Python lies beside it.
 
     Raises:
         HostUnreachable: The connection broke.
     """
     try:
-        return _complete(paths, host.run((*SHELL, *look_argv(paths, engine=engine)), timeout_s=LOOK_S))
+        argv = (*SHELL, *look_argv(paths, engine=engine, python=_python(program)))
+        return _complete(paths, host.run(argv, timeout_s=LOOK_S))
     except CommandTimedOut:
         return _complete(paths, None)
 
@@ -150,7 +157,7 @@ def look_in_image(
     if missing:
         question = Question(
             image=subject.image,
-            words=look_argv(missing, engine=subject.engine, python=_python(subject)),
+            words=look_argv(missing, engine=subject.engine, python=_python((subject.entrypoint or ("",))[0])),
             entrypoint=SHELL,
             owner=subject.owner,
             timeout_s=LOOK_S,
@@ -163,9 +170,9 @@ def look_in_image(
     return {path: kept[path] for path in paths}
 
 
-def _python(subject: Subject) -> str:
-    program = PurePosixPath((subject.entrypoint or ("",))[0])
-    return str(program.parent / "python3") if program.is_absolute() else ""
+def _python(program: str) -> str:
+    path = PurePosixPath(program)
+    return str(path.parent / "python3") if path.is_absolute() else ""
 
 
 def _complete(paths: Sequence[str], asked: Completed | None) -> dict[str, Seen]:

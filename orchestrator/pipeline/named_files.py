@@ -62,7 +62,7 @@ def check_in_image(road: Road, subject: Subject, catalogue: Catalogue | None) ->
     try:
         seen = look(road.head.runtime, subject, paths, road.cancel.is_set)
     except BoxError as exc:
-        road.note(f"{exc.message}; {', '.join(paths)}: not looked for")
+        road.note(f"whether {spec.image} has {', '.join(paths)} cannot be told: {exc.message}")
         return
     mounted = [file for file in files if mount_of(spec.mounts, seen[file.path].whole) is not None]
     places = [(f, place) for f in mounted if (place := _place_on_host(road, spec, seen[f.path].whole))]
@@ -102,7 +102,8 @@ def _host_findings(road: Road, files: Sequence[tuple[NamedFile, str]]) -> Iterat
         return
     is_process = road.job.profile.runtime is RuntimeKind.PROCESS
     paths = tuple(dict.fromkeys(place for _, place in files))
-    seen = look_on_host(road.head.box.host, paths, engine=road.job.engine.name if is_process else "")
+    engine, program = (road.job.engine.name, spec_of(road.head).image) if is_process else ("", "")
+    seen = look_on_host(road.head.box.host, paths, engine=engine, program=program)
     for file, place in files:
         one = seen[place]
         cure = "put it there" if is_process else "put it there, or correct `container.mounts`"

@@ -64,3 +64,27 @@ def test_a_flag_that_the_image_lacks_is_refused_by_file_and_line_before_the_star
     assert isinstance(stages, list)
     assert [stage["name"] for stage in stages] == ["preflight", "pull", "collect"]
     assert lab.containers(lab.host_names[0]) == ()
+
+
+def test_a_mounted_chat_template_is_looked_for_on_the_host(place: Workplace, lab: RunningLab) -> None:
+    """Over SSH, before anything is started. The lab's image has no shell: what must be in it cannot be told."""
+    host = lab.host_names[0]
+    profile = place.folder / quick(place)
+    text = profile.read_text()
+
+    def deployed(template: str) -> str:
+        serve = f"serve: {{chat_template: {template}, "
+        mounts = "container: {mounts: [/srv/templates:/templates]}\n"
+        profile.write_text(text.replace("serve: {", serve) + mounts)
+        return place.on_hosts("deploy", "profiles/smol.yaml").err
+
+    lab.exec(host, "sh", "-c", "mkdir -p /srv/templates && echo '{{ messages }}' > /srv/templates/mine.jinja")
+    mounted, inside = deployed("/templates/mime.jinja"), deployed("/nowhere/x.jinja")
+    lab.exec(host, "rm", "-r", "/srv/templates")
+
+    line = next(n for n, one in enumerate(text.splitlines(), 1) if one.startswith("serve: {"))
+    found = f"--chat-template-file: {host} has no file /srv/templates/mime.jinja; did you mean mine.jinja?"
+    assert f"profiles/smol.yaml:{line}: serve.chat_template: {found}" in mounted
+    assert f"whether {lab.llama_image} has /nowhere/x.jinja cannot be told: " in inside
+    assert "llama-server refuses --chat-template-file: failed to open file '/nowhere/x.jinja'" in inside
+    assert lab.containers(host) == ()

@@ -97,6 +97,7 @@ def test_vllms_own_templates_count_for_relative_paths(shell: tuple[str, ...], tm
     )
 
     assert [one.state.value for one in found.values()] == ["file", "absent", "absent"]
+    assert [one.beside for one in found.values()] == [(), ("own.jinja",), ()]
 
 
 def test_without_the_package_a_relative_path_of_vllms_cannot_be_told(shell: tuple[str, ...], tmp_path: Path) -> None:
@@ -366,7 +367,7 @@ def test_an_image_that_cannot_be_asked_is_a_note(world: World) -> None:
 
     assert go(world, "x.jinja") is None
     texts = [event.text for event in world.events if isinstance(event, Notice)]
-    assert "x has no shell; x.jinja: not looked for" in texts
+    assert f"whether {IMAGE} has x.jinja cannot be told: x has no shell" in texts
 
 
 def test_a_plugin_of_a_parser_is_looked_for_too(world: World) -> None:
@@ -415,3 +416,15 @@ def test_a_process_reads_its_files_on_the_host(world: World) -> None:
     assert said is not None
     assert "spark01 has no file x.jinja; put it there" in said
     assert asked == ["x.jinja"]
+
+
+def test_the_python_of_a_program_on_a_host_lies_beside_it() -> None:
+    host = FakeHost()
+
+    look_on_host(host, ("x",), engine="vllm", program="/venv/bin/vllm")
+    look_on_host(host, ("x",), engine="vllm", program="vllm")
+
+    assert [argv[4:7] for argv in host.commands] == [
+        ("vllm", "transformers_utils/chat_templates", "/venv/bin/python3"),
+        ("vllm", "transformers_utils/chat_templates", ""),
+    ]
