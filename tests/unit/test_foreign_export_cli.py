@@ -49,6 +49,21 @@ def test_a_file_for_each_host_takes_the_rank_into_its_name(tmp_path: Path) -> No
     assert "VLLM_HOST_IP: node1" in (tmp_path / "x-1.yaml").read_text()
 
 
+def test_a_profile_or_its_parent_is_never_written_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    parent, child = tmp_path / "base.yaml", tmp_path / "mine.yaml"
+    parent.write_text("name: base\nengine: vllm\nimage: vllm/vllm-openai:v0.31.0\nmodel: a/b\n")
+    child.write_text("name: mine\nextends: base.yaml\n")
+    written = [path.read_text() for path in (parent, child)]
+
+    codes = [main(["export-config", str(child), "--to", "compose", "-o", str(path)]) for path in (parent, child)]
+    codes.append(main(["export-config", str(child), "--to", "sparkrun", "-o", f"{tmp_path}/"]))
+
+    assert codes == [2, 2, 0]
+    assert f"error: {child} is the profile itself" in capfd.readouterr().err
+    assert [path.read_text() for path in (parent, child)] == written
+    assert (tmp_path / "mine.sparkrun.yaml").is_file()
+
+
 def test_named_hosts_give_their_addresses(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     hosts = tmp_path / "hosts.yaml"
     hosts.write_text("hosts:\n  a: {address: 10.0.0.1, link: {ip: 192.168.9.1}}\n  b: {address: 10.0.0.2}\n")

@@ -135,16 +135,10 @@ def _by_cell(printer: Printer, run: RunRecord, cells: Sequence[StoredCell], form
 def _put(printer: Printer, output: str, text: str) -> None:
     import sys
 
-    from orchestrator.errors import StoreError
-    from orchestrator.records.store import write_atomically
+    from orchestrator.cli.files import write_file
 
     if output == "-":
         sys.stdout.write(text)
         return
-    path = Path(output)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
-    except OSError as exc:
-        raise StoreError(f"cannot write {path}: {exc.strerror}", hint="choose another place with `-o FILE`") from exc
-    printer.progress(f"wrote {path}")
+    write_file(Path(output), text)
+    printer.progress(f"wrote {Path(output)}")

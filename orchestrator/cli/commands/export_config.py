@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator.cli.options import hosts_option, json_option, on_option, results_option
+from orchestrator.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from orchestrator.cli.printer import Printer
     from orchestrator.foreign.exporting.common import Exported, Subject
+    from orchestrator.profile.loading import Loaded
     from orchestrator.profile.model import Profile
 
 
@@ -63,15 +65,16 @@ def export_config(
 
     printer = Printer(is_json=as_json)
     write = FORMS[find_form(form)]
-    loaded = compose.load_profile(profile).profile
-    if has_digest:
-        loaded = _pinned(printer, loaded, results)
-    addresses = _addresses(loaded, on, hosts_file) if on else STAND_INS
-    subject = subject_of(loaded, load_engines()[loaded.engine], addresses=addresses, is_bare=is_bare)
+    loaded = compose.load_profile(profile)
+    asked = _pinned(printer, loaded.profile, results) if has_digest else loaded.profile
+    addresses = _addresses(asked, on, hosts_file) if on else STAND_INS
+    subject = subject_of(asked, load_engines()[asked.engine], addresses=addresses, is_bare=is_bare)
     exported = write(subject)
+    paths = _paths(exported, output)
+    _refuse_own(loaded, paths)
     for item in exported.unsaid:
         printer.warning(str(item))
-    paths = _write(printer, exported, output, is_shown=not as_json)
+    _write(printer, exported, paths, is_shown=not as_json)
     printer.document(_document(subject, form, exported, paths))
     return 0
 
@@ -106,23 +109,25 @@ def _pinned(printer: Printer, profile: Profile, results: str | None) -> Profile:
     return dataclasses.replace(profile, image=f"{profile.image}@{run.image_digest}")
 
 
-def _write(printer: Printer, exported: Exported, output: str, *, is_shown: bool) -> Sequence[str | None]:
-    """Where each file went; None: to stdout."""
+def _write(printer: Printer, exported: Exported, paths: Sequence[Path], *, is_shown: bool) -> None:
+    """To the paths, without any to stdout."""
     import sys
 
-    if output != "-":
-        return [
-            _put(printer, path, file.text) for path, file in zip(_paths(exported, output), exported.files, strict=True)
-        ]
-    for index, file in enumerate(exported.files if is_shown else ()):
+    from orchestrator.cli.files import write_file
+
+    for path, file in zip(paths, exported.files, strict=bool(paths)):
+        write_file(path, file.text)
+        printer.progress(f"wrote {path}")
+    for index, file in enumerate(exported.files if is_shown and not paths else ()):
         several = len(exported.files) > 1
         head = f"# file: {file.name}\n" if several else ""
         sys.stdout.write(("\n" if index else "") + head + file.text)
-    return [None for _ in exported.files]
 
 
 def _paths(exported: Exported, output: str) -> Sequence[Path]:
-    """A file's own name in a DIR; a FILE for one, and with the rank before its suffix for several."""
+    """A file's own name in a DIR; a FILE for one, and with the rank before its suffix for several; () is stdout."""
+    if output == "-":
+        return []
     place = Path(output).expanduser()
     if output.endswith("/") or place.is_dir():
         return [place / file.name for file in exported.files]
@@ -131,23 +136,22 @@ def _paths(exported: Exported, output: str) -> Sequence[Path]:
     return [place.with_name(f"{place.stem}-{rank}{place.suffix}") for rank in range(len(exported.files))]
 
 
-def _put(printer: Printer, path: Path, text: str) -> str:
-    from orchestrator.errors import StoreError
-    from orchestrator.records.store import write_atomically
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text)
-    except OSError as exc:
-        raise StoreError(f"cannot write {path}: {exc.strerror}", hint="choose another place with `-o FILE`") from exc
-    printer.progress(f"wrote {path}")
-    return str(path)
+def _refuse_own(loaded: Loaded, paths: Sequence[Path]) -> None:
+    """
+    Raises:
+        InputError: An export would take the place of the profile, or of a parent of it.
+    """
+    own = {Path(source).resolve() for source in (loaded.path, *(p.source for p in loaded.parents)) if source}
+    for path in paths:
+        if path.resolve() in own:
+            raise InputError(f"{path} is the profile itself", hint="choose another place with `-o`")
 
 
-def _document(subject: Subject, form: str, exported: Exported, paths: Sequence[str | None]) -> dict[str, object]:
+def _document(subject: Subject, form: str, exported: Exported, paths: Sequence[Path]) -> dict[str, object]:
     from orchestrator.profile.digest import profile_digest
 
-    files = zip(exported.files, paths, strict=True)
+    places = [str(path) for path in paths] if paths else [None for _ in exported.files]
+    files = zip(exported.files, places, strict=True)
     return {
         "profile": subject.profile.name,
         "digest": profile_digest(subject.profile),

@@ -78,7 +78,7 @@ def export(subject: Subject) -> Exported:
     text = "".join(f"# {line}".rstrip() + "\n" for line in header(subject, rank, unsaid)) + document(
         _recipe(subject, rank)
     )
-    return Exported(files=(ExportedFile(name=f"{subject.profile.name}.yaml", text=text),), unsaid=unsaid)
+    return Exported(files=(ExportedFile(name=f"{subject.profile.name}.sparkrun.yaml", text=text),), unsaid=unsaid)
 
 
 def rendered(template: str, defaults: Mapping[str, object]) -> str:
