@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from orchestrator.deploy.docker import DockerRuntime
+from orchestrator.deploy.own_flags import Subject
+from orchestrator.deploy.seen_files import look_in_image
+from orchestrator.fleet.hosts_file import LazySshConfig, open_host, read_inventory
+from orchestrator.fleet.inventory import resolve_host
+from orchestrator.profile.model import PullPolicy
 from tests.lab.command import Workplace
 from tests.lab.running import RunningLab
 from tests.lab.test_lab_road import quick
@@ -88,3 +95,23 @@ def test_a_mounted_chat_template_is_looked_for_on_the_host(place: Workplace, lab
     assert f"whether {lab.llama_image} has /nowhere/x.jinja cannot be told: " in inside
     assert "llama-server refuses --chat-template-file: failed to open file '/nowhere/x.jinja'" in inside
     assert lab.containers(host) == ()
+
+
+def test_an_image_with_a_shell_tells_of_its_files_once(tmp_path: Path, lab: RunningLab) -> None:
+    name = lab.host_names[0]
+    host = open_host(resolve_host(name, read_inventory(lab.hosts_yaml), LazySshConfig()))
+    runtime = DockerRuntime(host)
+    digest = runtime.pull(lab.faulty_image, PullPolicy.MISSING, lambda _: None)
+    subject = Subject(engine="llamacpp", image=lab.faulty_image, digest=digest)
+    paths = ("/bin/sh", "/bin", "gone.jinja", "/no/such/x.jinja")
+    try:
+        found = look_in_image(runtime, subject, paths, folder=tmp_path)
+        again = look_in_image(runtime, replace(subject, image="no/such:image"), paths, folder=tmp_path)
+    finally:
+        runtime.close()
+        host.close()
+
+    assert [one.state.value for one in found.values()] == ["file", "folder", "absent", "absent"]
+    assert found["gone.jinja"].whole == "/gone.jinja"
+    assert again == found
+    lab.assert_clean(name)
