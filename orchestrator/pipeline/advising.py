@@ -17,8 +17,8 @@ NO_WEIGHTS = "no_mtp_weights"
 def say_remarks(road: Road) -> None:
     """Say what the flag list and the rules have to say. A host that has the image already narrows what can answer."""
     job = road.job
-    own = None if road.tools.own_flags is None else kept_list(job.profile)
-    heard = remarks(job.engine, job.profile, own).heard
+    road.chosen = None if road.tools.own_flags is None else kept_list(job.profile)
+    heard = remarks(job.engine, job.profile, road.chosen).heard
     for advisory in answered(heard.advisories, served(job.profile, road.image_digest), job.past_runs):
         road.note(advisory_line(advisory), is_warning=is_worrying(advisory))
     if heard.silenced:

@@ -117,7 +117,8 @@ def _image_findings(spec: ServerSpec, files: Sequence[NamedFile], seen: Mapping[
     severity = Severity.WARNING if may_be_made else Severity.ERROR
     for file in files:
         one = seen[file.path]
-        cure = f"mount one: `container.mounts: [~/{basename(one.whole)}:{one.whole}:ro]`"
+        mount = f"mount one: `container.mounts: [~/{basename(one.whole)}:{one.whole}:ro]`"
+        cure = f"{mount}; allow_unknown_flags: [{file.flag.lstrip('-')}] if its start makes one"
         yield from _finding(file, one, spec.image, cure, severity)
 
 

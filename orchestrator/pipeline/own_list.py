@@ -47,8 +47,8 @@ def _check(road: Road, ranks: Sequence[Rank], catalogue: Catalogue) -> None:
     errors = [one for one in found if one.severity is Severity.ERROR]
     if errors:
         raise refusal(road.job, errors)
-    shipped = choose_for(road.job.profile)
-    known = {(one.code, one.path) for one in _findings(road.job, ranks, shipped)} if found and shipped else set()
+    before = road.chosen or choose_for(road.job.profile)
+    known = {(one.code, one.path) for one in _findings(road.job, ranks, before)} if found and before else set()
     for one in found:
         if (one.code, one.path) not in known and one.code not in road.job.profile.silence:
             road.note(f"{one.code}: {worded(one)}", is_warning=one.severity is Severity.WARNING)

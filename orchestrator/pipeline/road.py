@@ -17,7 +17,7 @@ from orchestrator.deploy.own_flags import Subject
 from orchestrator.deploy.runtime import IsCancelled, Runtime, Server, ServerSpec
 from orchestrator.deploy.seen_files import Seen
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
-from orchestrator.engines.flags.model import Catalogue
+from orchestrator.engines.flags.model import Catalogue, Chosen
 from orchestrator.engines.rules.answering import PastRun
 from orchestrator.errors import Gate0Error, StoreError
 from orchestrator.fleet.facts import HostFacts
@@ -163,7 +163,10 @@ class Rank:
 
 
 class Road:
-    """The state of one journey. `run` is the record so far; `save` writes it."""
+    """The state of one journey. `run` is the record so far; `save` writes it.
+
+    `chosen`: the flag list that its words were held against before the image was there; None: the shipped one.
+    """
 
     def __init__(
         self, job: Job, tools: Tools, *, writer: RunWriter, observer: Observer, cancel: Cancel, run: RunRecord
@@ -178,6 +181,7 @@ class Road:
         self.done: list[StageRecord] = []
         self.ranks: list[Rank] = []
         self.target: Target | None = None
+        self.chosen: Chosen | None = None
         self.samples = Samples()
         self.verdicts: list[GateRecord] = []
         self.image_digest: str | None = None

@@ -11,15 +11,18 @@ import pytest
 
 from orchestrator.deploy.own_flags import (
     FINGERPRINT,
+    FORMAT,
     Subject,
     find_kept,
     flags_folder,
+    keep,
     kept_list,
     llama_version,
     own_flags,
 )
 from orchestrator.deploy.runtime import PYTHON, IsCancelled, Question, Runtime
 from orchestrator.engines.flags import inside
+from orchestrator.engines.flags.document import encode
 from orchestrator.engines.flags.loading import load
 from orchestrator.engines.flags.model import Catalogue, Flag, ValueKind
 from orchestrator.errors import Interrupted, InvalidFile, RuntimeFailure
@@ -323,6 +326,26 @@ def test_what_the_image_alone_warns_of_is_a_note_and_can_be_silenced(world: Worl
 
     assert len(said) == 1
     assert not any("deprecated_flag" in text for text in notes(world))
+
+
+def test_a_pinned_image_that_was_read_before_is_warned_of_once(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    flags = dict(load("vllm", "0.31.0").flags)
+    flags["--max-num-seqs"] = replace(flags["--max-num-seqs"], deprecated="use another")
+    own = replace(load("vllm", "0.31.0"), flags=flags, is_own=True)
+    keep(flags_folder() / "vllm-sha256-aaaa.json", {"format": FORMAT, "catalogue": encode(own)})
+    world.folder = tmp_path / "results"
+    world.folder.mkdir()
+    world.profile = profile(image="vllm/vllm-openai@sha256:aaaa")
+    world.runtime.images["vllm/vllm-openai@sha256:aaaa"] = "sha256:aaaa"
+    world.own_flags = lambda *_: own
+
+    assert world.go().error is None
+
+    said = [text for text in notes(world) if text.startswith(("deprecated_flag", "flag_list"))]
+    assert [text.split(" ")[:2] for text in said] == [["flag_list:", "held"], ["deprecated_flag:", "--max-num-seqs"]]
 
 
 def test_a_list_that_cannot_be_read_is_a_note(world: World) -> None:

@@ -319,6 +319,7 @@ def test_a_template_that_is_not_mounted_must_be_in_the_image(world: World) -> No
     assert near is not None
     assert f"--chat-template: {IMAGE} has no file /work/unsloth_v3.jinja; did you mean unsloth_v2.jinja?" in near
     assert "`container.mounts: [~/unsloth_v3.jinja:/work/unsloth_v3.jinja:ro]`" in near
+    assert "allow_unknown_flags: [chat-template] if its start makes one" in near
     assert far is not None
     assert "there are unsloth_v2.jinja, examples/tool_chat_hermes.jinja" in far
     assert "start" not in [verb for verb, _ in world.runtime.calls][-3:]

@@ -83,6 +83,8 @@ def _idle_allowances(
     Where the list is not surely that of what runs, or is read from the image, the entry may be needed elsewhere: then
     it is idle only when its flag is not given. A file that a flag names is looked for later.
     """
+    if not entries:
+        return
     givens = read_words(chosen.catalogue, words)
     files = {file.flag for file in named_files(chosen.catalogue, words, origins)}
     for index, entry in enumerate(entries):
