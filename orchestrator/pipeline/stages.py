@@ -41,7 +41,6 @@ from orchestrator.pipeline.preparing import (
 )
 from orchestrator.pipeline.reading_back import note_differences, read_back
 from orchestrator.pipeline.road import Rank, Road
-from orchestrator.pipeline.sweeping import sweep_cells
 from orchestrator.pipeline.telemetry import Telemetry
 from orchestrator.profile.model import GeneratedKey
 from orchestrator.sweep.room import require_room
@@ -291,6 +290,8 @@ def gates(road: Road) -> StageOutcome:
 
 def sweeps(road: Road) -> StageOutcome:
     """The measurement, cell by cell, then the coherence questions once more."""
+    from orchestrator.pipeline.sweeping import sweep_cells  # brings numpy and httpx, which no start should wait for
+
     assert road.target is not None
     require_room(road.job.workloads, road.target.claims.max_model_len)
     save_metrics(road, "metrics-before.txt")

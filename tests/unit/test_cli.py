@@ -44,6 +44,30 @@ def test_help_imports_no_heavy_library() -> None:
     assert all(verb in done.stdout for verb in VERBS)
 
 
+def test_a_deploy_dials_its_host_before_it_reads_what_comes_later(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PROFILE)
+    code = (
+        "import os, sys\nfrom orchestrator.cli import compose\nfrom orchestrator.cli.main import main\n"
+        "def dial(entries):\n"
+        "    late = {'docker', 'httpx', 'numpy', 'orchestrator.pipeline.run'}\n"
+        "    print(len(entries), sorted(late & set(sys.modules)), flush=True)\n"
+        "    os._exit(0)\n"
+        "compose.open_hosts = dial\nmain(['deploy', 'p.yaml', '--on', 'me@127.0.0.9'])"
+    )
+
+    done = subprocess.run((sys.executable, "-c", code), check=True, capture_output=True, text=True, cwd=tmp_path)
+
+    assert done.stdout == "1 []\n"
+
+
+def test_a_start_waits_for_nothing_that_only_a_sweep_needs() -> None:
+    code = "import sys, orchestrator.pipeline.campaign\nprint(sorted({'httpx', 'numpy'} & set(sys.modules)))"
+
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.parametrize("verb", list(VERBS))
 def test_every_verb_has_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0

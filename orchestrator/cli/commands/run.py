@@ -121,7 +121,6 @@ def take_road(
     from orchestrator.cli.live import LiveView
     from orchestrator.cli.printer import Printer
     from orchestrator.cli.signals import cancel_on_signals
-    from orchestrator.pipeline.campaign import Turns, exit_code, travel_all
     from orchestrator.pipeline.events import Cancel
     from orchestrator.pipeline.road import Box
     from orchestrator.records.store import Store
@@ -145,6 +144,8 @@ def take_road(
         LiveView(printer) as live,
         observed(live, events=events, progress=progress, serving=lambda where: serving_of(roads, where)) as view,
     ):
+        from orchestrator.pipeline.campaign import Turns, exit_code, travel_all  # while the connections are being made
+
         tools = compose.make_tools(Turns(together=together), backend=backend)
         opened = dict(zip((e.name for e in entries), hosts, strict=True))
         for group in groups:
