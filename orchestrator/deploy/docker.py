@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from itertools import islice
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-import requests
 import tenacity
-import urllib3
-from docker import APIClient
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import APIError, NotFound
 
 from orchestrator.deploy import refusals
 from orchestrator.deploy.container import (
@@ -30,7 +24,8 @@ from orchestrator.deploy.container import (
     question_spec,
     server_of,
 )
-from orchestrator.deploy.dial import Dial, DialAdapter, dial_host, dial_tcp, dial_unix, read_until
+from orchestrator.deploy.dial import read_until
+from orchestrator.deploy.docker_engine import CALL_S, DockerEngine, gone_is_fine, words_of
 from orchestrator.deploy.layers import LayerTally
 from orchestrator.deploy.lines import LineSplitter, split_log
 from orchestrator.deploy.runtime import (
@@ -43,15 +38,12 @@ from orchestrator.deploy.runtime import (
     ServerSpec,
     never,
 )
-from orchestrator.errors import ImageMissing, Interrupted, RuntimeFailure, RuntimeUnavailable
+from orchestrator.errors import ImageMissing, Interrupted, RuntimeFailure
 from orchestrator.fleet.host import Completed, Host
 from orchestrator.fleet.outcome import timed_out
 from orchestrator.profile.model import PullPolicy
 from orchestrator.values import Clock, Secret, Sleep
 
-_SOCKET = "unix:///var/run/docker.sock"
-_FIRST_WORDS_VERSION = "1.40"  # any that the SDK speaks: the one real question then is which version the engine has
-_CALL_S = 120.0
 _PULL_ATTEMPTS = 4
 
 
@@ -62,7 +54,7 @@ class _PassingPullError(ImageMissing):
 class DockerRuntime:
     """A `Runtime` over one Docker Engine.
 
-    Nothing is asked of the host before the first call; connections and the API version are kept from then on.
+    Nothing is asked of the host before the first call (see `DockerEngine`).
 
     Args:
         host: Where the engine is; a local host is reached by its socket, another one by `docker system dial-stdio`.
@@ -73,18 +65,15 @@ class DockerRuntime:
         self, host: Host, *, docker_host: str | None = None, clock: Clock = time.monotonic, sleep: Sleep = time.sleep
     ) -> None:
         self._host = host
-        self._docker_host = docker_host
+        self._engine = DockerEngine(host, docker_host=docker_host)
         self._clock = clock
         self._sleep = sleep
-        self._lock = threading.RLock()
-        self._kept_client: APIClient | None = None
         self._kept_road: GpuRoad | None = None
         self._digests: dict[str, str | None] = {}
 
     def facts(self) -> RuntimeFacts:
         """What the engine says of itself; see `Runtime.facts`."""
-        with self._asking("describe itself"):
-            engine = self._client().info()
+        engine = self._engine.info()
         return RuntimeFacts(
             kind="docker",
             version=engine["ServerVersion"],
@@ -95,9 +84,9 @@ class DockerRuntime:
 
     def image_digest(self, image: str) -> str | None:
         """See `Runtime.image_digest`."""
-        with self._asking(f"look for {image}"):
+        with self._engine.asking(f"look for {image}"):
             try:
-                inspected = self._client().inspect_image(image)  # type: ignore[no-untyped-call]
+                inspected = self._engine.client().inspect_image(image)  # type: ignore[no-untyped-call]
                 return digest_of(inspected, image)
             except NotFound:
                 return None
@@ -126,15 +115,15 @@ class DockerRuntime:
             return (named,) if named is not None and _bears(named, label) else ()
         key, value = label or (LABEL_RUN, "")
         wanted = f"{key}={value}" if value else key
-        with self._asking("list its containers"):
-            listed = self._client().containers(all=True, filters={"label": [wanted]})
+        with self._engine.asking("list its containers"):
+            listed = self._engine.client().containers(all=True, filters={"label": [wanted]})
         servers = (self.get(one["Id"]) for one in listed)
         return tuple(server for server in servers if server is not None)
 
     def foreign(self) -> tuple[Server, ...]:
         """See `Runtime.foreign`; image digests and times are not asked for."""
-        with self._asking("list its containers"):
-            listed = self._client().containers()
+        with self._engine.asking("list its containers"):
+            listed = self._engine.client().containers()
         servers = (listed_server(one) for one in listed)
         return tuple(server for server in servers if not server.is_ours)
 
@@ -143,8 +132,8 @@ class DockerRuntime:
         if LABEL_RUN not in spec.labels:
             raise RuntimeFailure(f"{self._host.name}: {spec.name} has no {LABEL_RUN} label: it could never be stopped")
         body = container_body(spec, home=self._prepare_mounts(spec), gpus=self._gpus_for(spec))
-        client = self._client()
-        with self._asking(f"start {spec.name}"):
+        client = self._engine.client()
+        with self._engine.asking(f"start {spec.name}"):
             try:
                 created = self._create(spec.name, body)
             except APIError as error:
@@ -164,14 +153,14 @@ class DockerRuntime:
     def ask(self, question: Question, *, is_cancelled: IsCancelled = never) -> Completed:
         """See `Runtime.ask`: a container of its own, which is removed."""
         spec = question_spec(question, token=uuid.uuid4().hex[:12])
-        client = self._client()
-        with self._asking(f"look into {question.image}"):
+        client = self._engine.client()
+        with self._engine.asking(f"look into {question.image}"):
             created: str | None = None
             try:
                 created = self._create(spec.name, question_body(spec))
                 client.start(created)
                 self._wait_for_end(created, question, is_cancelled)
-                code = client.wait(created, timeout=int(_CALL_S))["StatusCode"]
+                code = client.wait(created, timeout=int(CALL_S))["StatusCode"]
                 out, err = (client.logs(created, stdout=not is_err, stderr=is_err) for is_err in (False, True))
             except APIError as error:
                 raise self._start_refused(spec, error) from error
@@ -187,8 +176,8 @@ class DockerRuntime:
 
     def _wait_for_end(self, container_id: str, question: Question, is_cancelled: IsCancelled) -> None:
         end_s = self._clock() + question.timeout_s
-        path = f"/v{self._client().api_version}/containers/{container_id}/logs?follow=1&stderr=1&tail=0"
-        for _ in read_until(self._dial(), path, lambda: is_cancelled() or self._clock() >= end_s):
+        path = f"/v{self._engine.client().api_version}/containers/{container_id}/logs?follow=1&stderr=1&tail=0"
+        for _ in read_until(self._engine.dial(), path, lambda: is_cancelled() or self._clock() >= end_s):
             pass
         if is_cancelled():
             raise Interrupted("stopped on request")
@@ -197,18 +186,18 @@ class DockerRuntime:
 
     def get(self, server_id: str) -> Server | None:
         """See `Runtime.get`."""
-        with self._asking(f"look at {server_id[:12]}"):
+        with self._engine.asking(f"look at {server_id[:12]}"):
             try:
-                inspected = self._client().inspect_container(server_id)
+                inspected = self._engine.client().inspect_container(server_id)
             except NotFound:
                 return None
             return server_of(inspected, self._digest_by_id(inspected["Image"], inspected["Config"]["Image"]))
 
     def log_tail(self, server_id: str, lines: int) -> tuple[str, ...]:
         """See `Runtime.log_tail`."""
-        with self._asking(f"read the log of {server_id[:12]}"):
+        with self._engine.asking(f"read the log of {server_id[:12]}"):
             try:
-                log: bytes = self._client().logs(server_id, tail=lines if lines > 0 else "all")
+                log: bytes = self._engine.client().logs(server_id, tail=lines if lines > 0 else "all")
             except NotFound:
                 return ()
         kept = split_log(log)
@@ -216,7 +205,7 @@ class DockerRuntime:
 
     def log_head(self, server_id: str, lines: int) -> tuple[str, ...]:
         """See `Runtime.log_head`."""
-        end_s = self._clock() + _CALL_S
+        end_s = self._clock() + CALL_S
         return tuple(islice(self._log_lines(server_id, "follow=0", lambda: self._clock() >= end_s), lines))
 
     def follow(self, server_id: str, *, timeout_s: float, is_cancelled: IsCancelled = never) -> Iterator[str]:
@@ -225,12 +214,12 @@ class DockerRuntime:
         return self._log_lines(server_id, "follow=1", lambda: is_cancelled() or self._clock() >= end_s)
 
     def _log_lines(self, server_id: str, how: str, is_over: IsCancelled) -> Iterator[str]:
-        version = self._client().api_version
+        version = self._engine.client().api_version
         path = f"/v{version}/containers/{quote(server_id, safe='')}/logs?{how}&stdout=1&stderr=1&tail=all"
         splitter = LineSplitter()
-        with self._asking(f"read the log of {server_id[:12]}"):
+        with self._engine.asking(f"read the log of {server_id[:12]}"):
             try:
-                for frame in read_until(self._dial(), path, is_over):
+                for frame in read_until(self._engine.dial(), path, is_over):
                     yield from splitter.feed(frame)
             except FileNotFoundError:
                 return
@@ -243,8 +232,8 @@ class DockerRuntime:
             RuntimeFailure: The container does not bear gate0's label.
         """
         if self._is_there_and_ours(server_id):
-            with self._asking(f"stop {server_id[:12]}"), _gone_is_fine():
-                self._client().stop(server_id, timeout=max(0, round(grace_s)))
+            with self._engine.asking(f"stop {server_id[:12]}"), gone_is_fine():
+                self._engine.client().stop(server_id, timeout=max(0, round(grace_s)))
 
     def remove(self, server_id: str) -> None:
         """See `Runtime.remove`; what still runs is killed.
@@ -253,68 +242,12 @@ class DockerRuntime:
             RuntimeFailure: The container does not bear gate0's label.
         """
         if self._is_there_and_ours(server_id):
-            with self._asking(f"remove {server_id[:12]}"), _gone_is_fine():
-                self._client().remove_container(server_id, v=True, force=True)
+            with self._engine.asking(f"remove {server_id[:12]}"), gone_is_fine():
+                self._engine.client().remove_container(server_id, v=True, force=True)
 
     def close(self) -> None:
         """Close the connections; the host stays open."""
-        with self._lock:
-            client, self._kept_client = self._kept_client, None
-        if client is not None:
-            client.close()
-
-    def _client(self) -> APIClient:
-        with self._lock:
-            if self._kept_client is None:
-                adapter = DialAdapter(self._dial())
-                with self._asking("answer"):
-                    version = _new_client(adapter, _FIRST_WORDS_VERSION).version(api_version=False)["ApiVersion"]
-                    self._kept_client = _new_client(adapter, version)
-            return self._kept_client
-
-    def _dial(self) -> Dial:
-        if not self._host.is_local:
-            return dial_host(self._host)
-        address = self._local_address()
-        parts = urlsplit(address)
-        if parts.scheme == "unix":
-            return dial_unix(parts.path)
-        if parts.scheme == "tcp" and parts.hostname and not os.environ.get("DOCKER_TLS_VERIFY"):
-            return dial_tcp(parts.hostname, parts.port or 2375)
-        raise RuntimeUnavailable(
-            f"{self._host.name}: DOCKER_HOST={address} cannot be used",
-            hint="unset it or use unix:// or plain tcp://; for another machine name it with `--on user@host`",
-        )
-
-    def _local_address(self) -> str:
-        return self._docker_host or os.environ.get("DOCKER_HOST") or _SOCKET
-
-    @contextmanager
-    def _asking(self, what: str) -> Iterator[None]:
-        """Turn whatever the SDK and the connection can raise into our errors, once."""
-        try:
-            yield
-        except APIError as error:
-            raise RuntimeFailure(f"{self._host.name}: docker could not {what}: {_words(error)}") from error
-        except (requests.ReadTimeout, TimeoutError) as error:
-            raise RuntimeUnavailable(
-                f"{self._host.name}: docker gave no answer when asked to {what}",
-                hint="on the host: `systemctl status docker`, `journalctl -u docker`",
-            ) from error
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise self._unreachable(error) from error
-        except DockerException as error:
-            raise RuntimeFailure(f"{self._host.name}: docker could not {what}: {error}") from error
-
-    def _unreachable(self, error: Exception) -> RuntimeUnavailable:
-        where = ("-H", self._local_address()) if self._host.is_local else ()
-        asked = self._host.run(("docker", *where, "version", "--format", "{{.Server.Version}}"), timeout_s=20.0)
-        if asked.is_ok:
-            return RuntimeUnavailable(
-                f"{self._host.name}: the connection to docker broke: {error}",
-                hint="the daemon answers again: try again",
-            )
-        return refusals.engine_unreachable(self._host.name, asked.exit_code, asked.stderr)
+        self._engine.close()
 
     def _pull_patiently(self, image: str, on_progress: OnPull) -> None:
         attempts = tenacity.Retrying(
@@ -330,33 +263,33 @@ class DockerRuntime:
 
     def _pull_once(self, image: str, on_progress: OnPull) -> None:
         tally = LayerTally()
-        with self._asking(f"pull {image}"):
+        with self._engine.asking(f"pull {image}"):
             try:
-                for event in self._client().pull(image, stream=True, decode=True):
+                for event in self._engine.client().pull(image, stream=True, decode=True):
                     if "error" in event:
                         raise self._pull_refused(image, str(event["error"]))
                     on_progress(tally.add(event))
             except APIError as error:
-                raise self._pull_refused(image, _words(error)) from error
+                raise self._pull_refused(image, words_of(error)) from error
 
     def _pull_refused(self, image: str, words: str) -> RuntimeFailure:
         refused = refusals.pull_refused(self._host.name, image, words)
         return _PassingPullError(refused.message, hint=refused.hint) if refusals.is_passing(words) else refused
 
     def _start_refused(self, spec: ServerSpec, error: APIError) -> RuntimeFailure:
-        words = _words(error)
+        words = words_of(error)
         for value in spec.env.values():
             if isinstance(value, Secret) and value.value:
                 words = words.replace(value.value, "***")
         return refusals.start_refused(self._host.name, spec.name, error.status_code or 0, words)
 
     def _create(self, name: str, body: Mapping[str, Any]) -> str:
-        created = self._client().create_container_from_config(body, name=name)  # type: ignore[no-untyped-call]
+        created = self._engine.client().create_container_from_config(body, name=name)  # type: ignore[no-untyped-call]
         return str(created["Id"])
 
     def _discard(self, container_id: str) -> None:
-        with _gone_is_fine():
-            self._client().remove_container(container_id, v=True, force=True)
+        with gone_is_fine():
+            self._engine.client().remove_container(container_id, v=True, force=True)
 
     def _prepare_mounts(self, spec: ServerSpec) -> str:
         """Make missing folders as the user where it may: Docker would make them as root. Returns the user's home."""
@@ -373,8 +306,7 @@ class DockerRuntime:
     def _gpus_for(self, spec: ServerSpec) -> GpuRoad:
         if not spec.gpus:
             return GpuRoad.NONE
-        with self._asking("describe itself"):
-            road = self._gpus(self._client().info())
+        road = self._gpus(self._engine.info())
         if road is GpuRoad.NONE:
             raise refusals.start_refused(
                 self._host.name, spec.name, 500, 'could not select device driver "" with capabilities: [[gpu]]'
@@ -395,7 +327,7 @@ class DockerRuntime:
     def _digest_by_id(self, image_id: str, image: str) -> str | None:
         if image_id not in self._digests:
             try:
-                inspected = self._client().inspect_image(image_id)  # type: ignore[no-untyped-call]
+                inspected = self._engine.client().inspect_image(image_id)  # type: ignore[no-untyped-call]
                 self._digests[image_id] = digest_of(inspected, image)
             except NotFound:
                 return None
@@ -411,26 +343,5 @@ class DockerRuntime:
         return server is not None
 
 
-def _new_client(adapter: DialAdapter, version: str) -> APIClient:
-    # With a version given the SDK opens no connection by itself, and its own transport is replaced before the first.
-    client = APIClient(base_url=_SOCKET, version=version, timeout=int(_CALL_S))
-    client.mount("http+docker://", adapter)
-    return client
-
-
-@contextmanager
-def _gone_is_fine() -> Iterator[None]:
-    """404: not there; 409: being removed by somebody else."""
-    try:
-        yield
-    except APIError as error:
-        if error.status_code not in (404, 409):
-            raise
-
-
 def _bears(server: Server, label: tuple[str, str] | None) -> bool:
     return label is None or (label[0] in server.labels and label[1] in ("", server.labels[label[0]]))
-
-
-def _words(error: APIError) -> str:
-    return str(error.explanation or error).strip()

@@ -136,10 +136,12 @@ def test_a_server_is_read_with_the_digest_of_its_image(runtime: DockerRuntime) -
     assert (server.name, server.is_running, server.image_digest) == ("serve", True, "sha256:2")
 
 
-def test_the_engine_is_described(runtime: DockerRuntime) -> None:
+def test_the_engine_is_described_and_asked_once(daemon: Daemon, runtime: DockerRuntime) -> None:
     facts = runtime.facts()
 
     assert (facts.version, facts.has_gpu, facts.storage_driver) == ("20.10.24", True, "overlay2")
+    assert runtime.facts() == facts
+    assert sum(path.endswith("/info") for path in daemon.paths) == 1
 
 
 def test_a_daemon_that_hung_up_is_dialled_again(daemon: Daemon, runtime: DockerRuntime) -> None:

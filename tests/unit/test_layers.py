@@ -68,7 +68,7 @@ ROOMS = {
 }
 EDGE_LIBRARIES = {
     "paramiko": ("orchestrator.fleet.ssh",),
-    "docker": ("orchestrator.deploy.docker", "orchestrator.deploy.dial"),
+    "docker": ("orchestrator.deploy.docker", "orchestrator.deploy.docker_engine", "orchestrator.deploy.dial"),
     "httpx": ("orchestrator.wire.target",),
     "uvloop": ("orchestrator.sweep", "orchestrator.mock"),
     "aiohttp": ("orchestrator.sweep.aiohttp_backend",),
