@@ -40,7 +40,7 @@ class Endpoint:
                 for name in DEPLOYED_ONLY
                 if getattr(profile, name)
             ),
-            *untranslated(profile, "the server is already there; it can be stated, but not set"),
+            *untranslated(profile, "the server is already there and takes no settings; leave it out"),
         )
 
     def command(self, profile: Profile, place: Placement) -> EngineCommand:

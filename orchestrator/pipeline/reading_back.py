@@ -32,6 +32,7 @@ ANY_PATHS = ("/v1/models", "/version", "/props", "/server_info")
 INFORMATION = ("_info", "_config")
 """How names of metrics end that keep words in their labels."""
 SHOWN_CHARS = 200
+COUNTED_AS = {Agreement.CHANGED: "changed by the engine", Agreement.UNCONFIRMED: "not confirmable"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +55,9 @@ class ReadBack:
 
     @property
     def counted(self) -> str:
-        """`14 same, 2 changed`; empty for nothing."""
+        """`14 same, 2 changed by the engine, 1 not confirmable`; empty for nothing."""
         counts = {a: sum(c.agreement is a for c in self.effective.compared) for a in Agreement}
-        return ", ".join(f"{n} {name.value}" for name, n in counts.items() if n)
+        return ", ".join(f"{n} {COUNTED_AS.get(a, a.value)}" for a, n in counts.items() if n)
 
     def as_json(self) -> dict[str, Json]:
         """For the record."""

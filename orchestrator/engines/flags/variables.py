@@ -49,7 +49,7 @@ def _gone(saying: Saying, name: str, origin: str) -> Iterator[Finding]:
     history = load_history(catalogue.engine)
     span = history.env.get(name)
     if fact is not None and version_key(fact.since) <= here:
-        told = f"{saying.engine} reads {name} no more since {fact.since}"
+        told = f"{saying.engine} {fact.since} and later do not read {name}"
         yield _finding(
             "removed_variable", name, origin, told, f"use {fact.successor}" if fact.successor else "leave it out"
         )
