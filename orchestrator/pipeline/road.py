@@ -10,31 +10,34 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
-from orchestrator.deploy.own_flags import Subject
 from orchestrator.deploy.runtime import IsCancelled, Runtime, Server, ServerSpec
-from orchestrator.deploy.seen_files import Seen
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
-from orchestrator.engines.flags.model import Catalogue, Chosen
 from orchestrator.engines.rules.answering import PastRun
 from orchestrator.errors import Gate0Error, StoreError
-from orchestrator.fleet.facts import HostFacts
 from orchestrator.fleet.host import Host
-from orchestrator.gating.suite import Suite
 from orchestrator.pipeline.events import Cancel, Notice, Observer
 from orchestrator.pipeline.samples import Samples
-from orchestrator.profile.loading import Loaded
 from orchestrator.profile.model import Profile
 from orchestrator.records.record import GateRecord, RunRecord, StageRecord
 from orchestrator.records.store import RunWriter
-from orchestrator.sweep.outcome import Lap
-from orchestrator.sweep.spec import CellProgress, LoadTarget
-from orchestrator.sweep.workload import Cell, Workload
 from orchestrator.values import Clock, Json, Secret, Sleep, utc_now
 from orchestrator.wire.chat import Claims, Target
-from orchestrator.wire.probe import Capabilities
+
+if TYPE_CHECKING:
+    # A deploy dials its host before these are read.
+    from orchestrator.deploy.own_flags import Subject
+    from orchestrator.deploy.seen_files import Seen
+    from orchestrator.engines.flags.model import Catalogue, Chosen
+    from orchestrator.fleet.facts import HostFacts
+    from orchestrator.gating.suite import Suite
+    from orchestrator.profile.loading import Loaded
+    from orchestrator.sweep.outcome import Lap
+    from orchestrator.sweep.spec import CellProgress, LoadTarget
+    from orchestrator.sweep.workload import Cell, Workload
+    from orchestrator.wire.probe import Capabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,7 @@ class Job:
         return "+".join(box.host.name for box in self.boxes)
 
 
-RunCell = Callable[[LoadTarget, Cell, int, Callable[[CellProgress], None], Callable[[], bool]], Lap]
+RunCell: TypeAlias = "Callable[[LoadTarget, Cell, int, Callable[[CellProgress], None], Callable[[], bool]], Lap]"
 """Runs one repeat (by its number) of one cell, shows its progress, and asks whether it should stop."""
 
 
