@@ -150,6 +150,14 @@ def test_an_older_record_reads_as_one_of_which_nothing_was_read(
     assert "nothing was read back" in shown(capsys, tmp_path, "old")
 
 
+def test_of_a_server_taken_as_it_is_stands_what_it_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store(tmp_path).new_run("a").write_run(run("a", effective={"compared": (), "readings": READINGS}))
+
+    words = "nothing to compare: the server was taken as it is"
+    assert shown(capsys, tmp_path, "a", "--effective").splitlines()[:3] == [f"a: {words}", "", "also told"]
+    assert f"declared  {words}\n" in shown(capsys, tmp_path, "a")
+
+
 def test_of_a_foreign_run_only_what_is_known_stands_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     writer = Store(tmp_path).new_run("f")
     bare = record(source={"tool": "t"}, served_name="", image=None, image_digest=None, runtime="", stages=())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LAST = ("last", "latest")
 SHOWN_QUOTE = 100
+UNDECLARED = "nothing to compare: the server was taken as it is"
 
 
 @click.command()
@@ -59,7 +60,7 @@ def _ordered(stored: StoredRun) -> tuple[GateRecord, ...]:
 
 
 def _summary(printer: Printer, stored: StoredRun, gates: Sequence[GateRecord]) -> dict[str, Json]:
-    from orchestrator.report.effective import counted_words, effective_lines
+    from orchestrator.report.effective import counted_words, effective_lines, told_lines
     from orchestrator.report.tables import gate_verdict
 
     r = stored.run
@@ -69,7 +70,7 @@ def _summary(printer: Printer, stored: StoredRun, gates: Sequence[GateRecord]) -
     printer.answer(f"{r.profile_title} ({r.profile_name})")
     facts = {
         **_facts(r),
-        "declared": counted_words(lines) or "nothing was read back",
+        "declared": counted_words(lines) or (UNDECLARED if told_lines(r) else "nothing was read back"),
         "cells": f"{cells}{f', {invalid} invalid' if invalid else ''}",
         "files": str(stored.directory),
     }
@@ -159,6 +160,8 @@ def _effective(printer: Printer, stored: StoredRun, gates: Sequence[GateRecord])
     lines, told = effective_lines(run, gates), told_lines(run)
     if not lines and not told:
         printer.answer(f"{run.id}: nothing was read back from its server")
+    if told and not lines:
+        printer.answer(f"{run.id}: {UNDECLARED}")
     if lines:
         printer.answer(f"{run.id}: {counted_words(lines)}")
         if words := list_words(run):
