@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.engines.effective.given import given, given_words
 from orchestrator.engines.effective.model import Agreement
 from orchestrator.engines.effective.reprs import parse_fields, parse_repr
 from orchestrator.engines.effective.sameness import kv_bits, liken, number
 from orchestrator.engines.effective.speculation import judge_speculation
 from orchestrator.engines.engine import EngineCommand
 from orchestrator.engines.flags.model import Catalogue, Flag, ValueKind
+from orchestrator.engines.given import given, given_words
+from orchestrator.engines.vllm import PARSER
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_words_become_flags_at_their_places() -> None:
         port=8000,
     )
 
-    found = [(g.path, g.name, g.value) for g in given("vllm", command)]
+    found = [(g.path, g.name, g.value) for g in given(PARSER, command)]
 
     assert found == [
         ("serve.max_num_seqs", "max-num-seqs", "4"),
@@ -176,8 +177,19 @@ def test_a_list_knows_spellings_that_we_do_not() -> None:
     flag = Flag(name="--canonical", kind=ValueKind.BOOL, aliases=("--other",), negatives=("--disable-it",))
     catalogue = Catalogue(engine="vllm", version="0.33.0", flags={flag.name: flag})
 
-    words = ("--other", "--disable-it", "--disable-prefix-caching", "--lists", "a", "b", "--eq=5")
-    found = [(g.name, g.value) for g in given_words("vllm", words, "flags.x", catalogue)]
+    words = (
+        "--other",
+        "--disable-it",
+        "--disable-prefix-caching",
+        "--lists",
+        "a",
+        "b",
+        "--eq=5",
+        "--empty=",
+        "-short.key",
+        "v",
+    )
+    found = [(g.name, g.value) for g in given_words(PARSER, words, "flags.x", catalogue)]
 
     assert found == [
         ("canonical", True),
@@ -185,4 +197,6 @@ def test_a_list_knows_spellings_that_we_do_not() -> None:
         ("enable-prefix-caching", False),
         ("lists", ["a", "b"]),
         ("eq", "5"),
+        ("empty", ""),
+        ("short", {"key": "v"}),
     ]

@@ -88,8 +88,8 @@ def test_numbers_as_engines_take_them(value: Any, expected: float | None) -> Non
 
 
 def test_a_command_line_is_read_with_its_origins() -> None:
-    argv = ("m", "--max-num-seqs", "8", "--no-enable-prefix-caching", "-sc.method", "mtp", "--x=1")
-    origins = ("model", "s", "s", "p", "args[0]", "args[1]", "args[2]")
+    argv = ("m", "--max-num-seqs", "8", "--no-enable-prefix-caching", "-sc.method", "mtp", "--x=1", "--y", "[" * 9999)
+    origins = ("model", "s", "s", "p", *(f"args[{index}]" for index in range(5)))
 
     found = given_flags(PARSER, EngineCommand(argv=argv, origins=origins, port=1))
 
@@ -98,6 +98,7 @@ def test_a_command_line_is_read_with_its_origins() -> None:
         "enable-prefix-caching": (False, "p"),
         "speculative-config": ({"method": "mtp"}, "args[0]"),
         "x": ("1", "args[2]"),
+        "y": ("[" * 9999, "args[3]"),
     }
 
 

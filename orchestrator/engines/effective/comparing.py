@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from orchestrator.engines.effective import vllm
 from orchestrator.engines.effective.evidence import Evidence, by_name, settle, untold
-from orchestrator.engines.effective.given import Given, given, given_words
 from orchestrator.engines.effective.lines import name_of
 from orchestrator.engines.effective.model import Agreement, Compared, Effective, NoticeKind, Reading, Told
 from orchestrator.engines.effective.own_flags import compare_flag
@@ -16,6 +15,8 @@ from orchestrator.engines.effective.reading import VOICES, find_notices
 from orchestrator.engines.effective.sameness import Likeness, liken
 from orchestrator.engines.engine import EngineCommand
 from orchestrator.engines.flags.model import Catalogue
+from orchestrator.engines.given import Given, given, given_words
+from orchestrator.engines.words import Parser
 from orchestrator.profile.model import Profile
 from orchestrator.values import Json
 
@@ -58,13 +59,14 @@ def compare(
         variables=vllm.variables(told) if name == "vllm" else {},
         words=voice.words if voice else {},
     )
-    flags = given(name, command, catalogue)
+    parser = voice.parser if voice else Parser(engine=name)
+    flags = given(parser, command, catalogue)
     rows = (
         *compare_identity(profile, evidence),
         *(_refined(row, profile, flags, evidence) for row in compare_portable(profile, evidence)),
         *_nodes(profile, flags, evidence),
         *_flags(profile, flags, evidence),
-        *_added(command, evidence),
+        *_added(command, parser, evidence),
         *_layers(profile, flags, evidence),
         *_environment(profile, evidence),
     )
@@ -102,9 +104,9 @@ def _flags(profile: Profile, flags: Iterable[Given], evidence: Evidence) -> Iter
             yield compare_flag(flag.path, flag.value, flag, evidence)
 
 
-def _added(command: EngineCommand, evidence: Evidence) -> Iterator[Compared]:
+def _added(command: EngineCommand, parser: Parser, evidence: Evidence) -> Iterator[Compared]:
     for item in command.added:
-        for flag in given_words(evidence.engine, item.words, "added", evidence.catalogue):
+        for flag in given_words(parser, item.words, "added", evidence.catalogue):
             if flag.name not in NOT_SHOWN:
                 yield compare_flag(f"added.{flag.word}", flag.value, flag, evidence)
 

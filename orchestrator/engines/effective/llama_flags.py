@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from orchestrator.engines.effective.evidence import Evidence, agree, confess, settle
-from orchestrator.engines.effective.given import Given
 from orchestrator.engines.effective.model import Agreement, Compared, Notice, NoticeKind
 from orchestrator.engines.effective.sameness import Likeness, liken, number
+from orchestrator.engines.given import Given
 
 PAD_TOK = 256
 """A slot's context is rounded to a multiple of this."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from orchestrator.engines.effective.evidence import LOGGED_WHEN_VERBOSE, Evidence, agree, confess, settle, untold
-from orchestrator.engines.effective.given import Given, find_flag
 from orchestrator.engines.effective.lines import name_of
 from orchestrator.engines.effective.llama_flags import LLAMA_JUDGES
 from orchestrator.engines.effective.model import Agreement, Compared, NoticeKind
 from orchestrator.engines.effective.sameness import Likeness, liken, number
 from orchestrator.engines.effective.speculation import compare_speculation
 from orchestrator.engines.flags.model import Flag
+from orchestrator.engines.given import Given, find_flag
 from orchestrator.profile.model import Speculative
 from orchestrator.values import Json
 

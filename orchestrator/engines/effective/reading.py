@@ -11,8 +11,12 @@ from orchestrator.engines.effective.lines import Admits, admit
 from orchestrator.engines.effective.model import Notice, Reading, Telling, Told
 from orchestrator.engines.engine import MetricNames, Names
 from orchestrator.engines.llamacpp import METRIC_NAMES as LLAMACPP_METRICS
+from orchestrator.engines.llamacpp import PARSER as LLAMACPP_PARSER
 from orchestrator.engines.sglang import METRICS as SGLANG_METRICS
+from orchestrator.engines.sglang import PARSER as SGLANG_PARSER
 from orchestrator.engines.vllm import METRICS as VLLM_METRICS
+from orchestrator.engines.vllm import PARSER as VLLM_PARSER
+from orchestrator.engines.words import Parser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,7 @@ class Voice:
 
     Attributes:
         words: Its names to ours.
+        parser: How it reads the command line that it was given.
         documents: GET paths worth asking, each 404 elsewhere.
         labels: Metrics whose labels tell something.
     """
@@ -29,6 +34,7 @@ class Voice:
     admits: Sequence[Admits]
     words: Mapping[str, str]
     metrics: MetricNames
+    parser: Parser
     documents: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
 
@@ -39,6 +45,7 @@ VOICES: Mapping[str, Voice] = {
         admits=vllm_lines.ADMITS,
         words=vllm.WORDS,
         metrics=VLLM_METRICS,
+        parser=VLLM_PARSER,
         documents=("/version", "/v1/models", "/server_info?config_format=json"),
         labels=(vllm.LABELS,),
     ),
@@ -47,6 +54,7 @@ VOICES: Mapping[str, Voice] = {
         admits=sglang.ADMITS,
         words=sglang.WORDS,
         metrics=SGLANG_METRICS,
+        parser=SGLANG_PARSER,
         documents=("/v1/models", "/server_info"),
     ),
     "llamacpp": Voice(
@@ -54,6 +62,7 @@ VOICES: Mapping[str, Voice] = {
         admits=llamacpp.ADMITS,
         words=llamacpp.WORDS,
         metrics=LLAMACPP_METRICS,
+        parser=LLAMACPP_PARSER,
         documents=("/v1/models", "/props", "/slots"),
     ),
 }

@@ -1,18 +1,20 @@
-"""The command line as settings: each flag with its value and its place in the profile."""
+"""The command line as settings: each flag with its value and its place in the profile.
+
+Which words belong to a flag is told by where they were declared and how flags begin, so no list of flags is needed; one
+only adds spellings. What a version's own parser makes of the words is `flags.reading`'s.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from orchestrator.engines import llamacpp, sglang, vllm
 from orchestrator.engines.engine import EngineCommand
 from orchestrator.engines.flags.model import Catalogue, Flag
 from orchestrator.engines.words import Parser
 from orchestrator.values import Json
 
-PARSERS: Mapping[str, Parser] = {"vllm": vllm.PARSER, "sglang": sglang.PARSER, "llamacpp": llamacpp.PARSER}
 _FLAG = re.compile(r"^--?[A-Za-z]")
 
 
@@ -32,15 +34,17 @@ class Given:
     value: Json
 
 
-def given(engine: str, command: EngineCommand, catalogue: Catalogue | None = None) -> tuple[Given, ...]:
+def given(parser: Parser, command: EngineCommand, catalogue: Catalogue | None = None) -> tuple[Given, ...]:
     """Every flag of the command line, in order; words that belong to none (program, model) are left out."""
     origins = command.origins or ("",) * len(command.argv)
-    return tuple(_flags(engine, command.argv, origins, catalogue))
+    return tuple(_flags(parser, command.argv, origins, catalogue))
 
 
-def given_words(engine: str, words: Sequence[str], path: str, catalogue: Catalogue | None = None) -> tuple[Given, ...]:
+def given_words(
+    parser: Parser, words: Sequence[str], path: str, catalogue: Catalogue | None = None
+) -> tuple[Given, ...]:
     """The flags among words that all come from one place."""
-    return tuple(_flags(engine, words, (path,) * len(words), catalogue))
+    return tuple(_flags(parser, words, (path,) * len(words), catalogue))
 
 
 def find_flag(name: str, catalogue: Catalogue | None) -> Flag | None:
@@ -48,21 +52,22 @@ def find_flag(name: str, catalogue: Catalogue | None) -> Flag | None:
     return None if catalogue is None else catalogue.flags.get(f"--{name}")
 
 
-def _flags(engine: str, words: Sequence[str], origins: Sequence[str], catalogue: Catalogue | None) -> Iterator[Given]:
-    parser = PARSERS.get(engine, Parser(engine=engine))
+def _flags(
+    parser: Parser, words: Sequence[str], origins: Sequence[str], catalogue: Catalogue | None
+) -> Iterator[Given]:
     spellings = _spellings(catalogue)
     starts = [index for index, word in enumerate(words) if _FLAG.match(word)]
     for start, end in zip(starts, [*starts[1:], len(words)][: len(starts)], strict=True):
-        word, _, inline = words[start].partition("=")
+        word, has_equals, inline = words[start].partition("=")
         # A value that begins another place's words is not this flag's.
         values = [
             w
             for w, o in zip(words[start + 1 : end], origins[start + 1 : end], strict=True)
             if _is_near(origins[start], o)
         ]
-        head, _, key = word.partition(".") if word.startswith("--") else (word, "", "")
+        head, _, key = word.partition(".")
         name, is_negative = spellings.get(head, (parser.canonical(head), _is_negated(parser, head)))
-        value = _value([inline] if inline else values, is_negative=is_negative)
+        value = _value([inline] if has_equals else values, is_negative=is_negative)
         yield Given(path=origins[start], word=word, name=name, value=_nested(key, value))
 
 
