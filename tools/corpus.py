@@ -6,7 +6,9 @@ What the source says is worked out here a second time, with nothing of the impor
 PyYAML gives up), plain replacement of `{key}`, shlex. Every flag and every value found so must be in the argv that the
 imported profile comes to. Names are compared by what they mean (`-tp` is `--tensor-parallel-size`), numbers and JSON by
 value. One thing may differ: Ray as the executor of a server over several hosts, which both tools take out themselves
-when they start the ranks without it, as gate0 does. Exit code 1 below 95 %.
+when they start the ranks without it, as gate0 does. Scripts, pasted commands (`*.sh`) and units (`*.service`) are held
+against their text in the same way (`corpus_shell`), with image and variables; those that start no server, here and
+there, are only counted. Exit code 1 below 95 %.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -33,10 +35,15 @@ from orchestrator.foreign.importing import Imported, import_text
 from orchestrator.profile.building import build_profile
 from orchestrator.profile.model import Profile, RuntimeKind
 
+if TYPE_CHECKING:
+    from tools.corpus_shell import Container
+
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT = ROOT.parent / "shared" / "corpus" / "recipes"
 NEEDED = 0.95
-KINDS = ("sparkrun", "spark-vllm-docker", "compose", "other")
+KINDS = ("sparkrun", "spark-vllm-docker", "compose", "other", "scripts", "units")
+SHELL = {".sh": "scripts", ".service": "units"}
+SHELLS = tuple((f"{folder}{name}",) for folder in ("", "/bin/", "/usr/bin/") for name in ("bash", "sh"))
 RANKS = ("--nnodes", "--node-rank", "--master-addr", "--master-port", "--headless", "--dist-init-addr")
 SERVERS = ("vllm serve", "sglang serve", "sglang.launch_server", "vllm.entrypoints.openai.api_server", "llama-server")
 _FLAG = re.compile(r"--?[A-Za-z]")
@@ -45,9 +52,10 @@ _KEY = re.compile(r"(?<!\$)\{([A-Za-z_][\w-]*)\}")
 
 @dataclass(slots=True, kw_only=True)
 class Line:
-    """One row of the table; `rest`: why files are not in the last columns."""
+    """One row of the table; `idle`: files that start no server; `rest`: why files are not in the last columns."""
 
     files: int = 0
+    idle: int = 0
     imported: int = 0
     whole: int = 0
     valid: int = 0
@@ -76,16 +84,22 @@ def main(argv: Sequence[str]) -> int:
     table = measure(folder)
     show(table)
     recipes = [table[kind] for kind in KINDS[:2]]
-    files, whole = sum(line.files for line in recipes), sum(line.whole for line in recipes)
+    is_enough = said_of("recipes", recipes)
+    if any(table[kind].files for kind in SHELL.values()):
+        is_enough &= said_of("scripts and units", [table[kind] for kind in SHELL.values()])
+    return 0 if is_enough else 1
+
+
+def said_of(what: str, lines: Sequence[Line]) -> bool:
+    """Print the share of whole ones; True when it is enough."""
+    files, whole = sum(line.files for line in lines), sum(line.whole for line in lines)
     share = whole / files if files else 1.0
-    print(
-        f"recipes whose profile says all that the source says: {whole} of {files}, {share:.1%} (needed: {NEEDED:.0%})"
-    )
-    return 0 if share >= NEEDED else 1
+    print(f"{what} whose profile says all that the source says: {whole} of {files}, {share:.1%} (needed: {NEEDED:.0%})")
+    return share >= NEEDED
 
 
 def measure(folder: Path) -> dict[str, Line]:
-    """Every YAML file of a folder, by kind."""
+    """Every YAML file, script and unit of a folder, by kind."""
     engines = load_engines()
     table = {kind: Line() for kind in KINDS}
     for path in sorted(folder.glob("*.y*ml")):
@@ -106,17 +120,98 @@ def measure(folder: Path) -> dict[str, Line]:
         objections = [text for one in outcome.profiles for text in objections_to(one, engines)]
         line.valid += not objections
         line.rest += [f"{path.name}: {text[:150]}" for text in objections[:3]]
+    for path in sorted(path for path in folder.iterdir() if path.suffix in SHELL):
+        measure_shell(path, table[SHELL[path.suffix]], engines)
     return table
+
+
+def measure_shell(path: Path, line: Line, engines: Mapping[str, Engine]) -> None:
+    """A script or a unit: what it starts, by plain reading, against what was imported."""
+    from tools import corpus_shell
+
+    text = path.read_text(encoding="utf-8", errors="replace")
+    plain = corpus_shell.unit_text(text) if path.suffix == ".service" else text
+    serving = corpus_shell.commands(plain)
+    try:
+        profiles = import_text(text, source=path.name, engines=engines).profiles
+    except InputError as exc:
+        profiles = ()
+        if serving:
+            line.files += 1
+            line.rest.append(f"{path.name}: not imported: {exc.message.splitlines()[0].removeprefix(path.name)[:150]}")
+        else:
+            line.idle += 1
+    if not profiles:
+        return
+    line.files += 1
+    line.imported += 1
+    missing = [gap for words in serving for gap in least(profiles, words, engines)]
+    for container in corpus_shell.containers(plain):
+        missing += container_gaps(container, profiles)
+        if not corpus_shell.commands(" ".join(container.words)) and container.words[:1] not in SHELLS:
+            same = [one for one in profiles if one.launch.image == container.image]
+            missing += least(same, container.words, engines) if same else []
+    line.whole += not missing
+    if missing:
+        line.rest.append(f"{path.name}: not in the profile: {', '.join(dict.fromkeys(missing))[:150]}")
+    objections = [text for one in profiles for text in objections_to(one, engines)]
+    line.valid += not objections
+    line.rest += [f"{path.name}: {text[:150]}" for text in objections[:3]]
+
+
+def least(profiles: Sequence[Imported], words: Sequence[str], engines: Mapping[str, Engine]) -> list[str]:
+    """What the profile that says most of the words does not say; secrets and addresses of the source aside."""
+    found = [list(lost(one, words, engines)) for one in profiles if one.draft.document["engine"] in engines]
+    return min(found, key=len, default=["no profile"])
+
+
+def lost(one: Imported, words: Sequence[str], engines: Mapping[str, Engine]) -> Iterator[str]:
+    from tools import corpus_shell
+
+    profile = build_profile(one.draft.document)
+    engine = engines[profile.engine]
+    if engine.problems(profile):
+        yield f"no argv: {engine.problems(profile)[0][1]}"
+        return
+    argv = engine.command(profile, Placement(nodes=profile.nodes)).argv
+    rendered = said(profile, [*front(profile), *argv])
+    kept = without_keys(without_ranks(words) if profile.nodes > 1 else words)
+    yield from sorted(gap for gap in said(profile, kept).all - rendered.all if corpus_shell.OPEN not in gap)
+
+
+def without_keys(words: Sequence[str]) -> list[str]:
+    """Without keys: no profile has one, only a reference."""
+    kept: list[str] = []
+    skips = False
+    for word in words:
+        is_key = re.match(r"--?(?:api-key|hf-token|hft|admin-api-key)(?:=|$)", word.replace("_", "-")) is not None
+        if not skips and not is_key:
+            kept.append(word)
+        skips = is_key and "=" not in word
+    return kept
+
+
+def container_gaps(container: Container, profiles: Sequence[Imported]) -> Iterator[str]:
+    """The image and the variables of a container that some profile is of; other containers are none of ours."""
+    same = [build_profile(one.draft.document) for one in profiles if one.launch.image == container.image]
+    if not same:
+        if "$" not in container.image and any("--max-model-len" in word or word == "serve" for word in container.words):
+            yield f"image {container.image}"
+        return
+    known = min((container.env - set(profile.env) for profile in same), key=len)
+    yield from (f"env {name}" for name in sorted(known) if not re.search(r"KEY|TOKEN|SECRET|[$]", name))
 
 
 def show(table: Mapping[str, Line]) -> None:
     head = ("kind", "files", "imported", "argv whole", "validate")
-    rows = [(k, x.files, x.imported, x.whole, x.valid) for k, x in table.items() if x.files]
+    rows = [(k, x.files, x.imported, x.whole, x.valid) for k, x in table.items() if x.files or x.idle]
     for row in (head, *rows):
         print(f"{row[0]:<20}" + "".join(f"{cell!s:>12}" for cell in row[1:]))
     for kind, line in table.items():
         for text in line.rest:
             print(f"  {kind}: {text}")
+        if line.idle:
+            print(f"  {kind}: {line.idle} more start no server")
 
 
 def objections_to(one: Imported, engines: Mapping[str, Engine]) -> list[str]:
@@ -298,4 +393,5 @@ def interpolated(text: str) -> str:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     sys.exit(main(sys.argv[1:]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import InputError, StoreError
+from orchestrator.errors import InputError
 
 if TYPE_CHECKING:
     from orchestrator.cli.inspecting import Inspected
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 MAX_BYTES = 4_000_000
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 OBJECTED = 1
 """Exit code: written, but something stands against the profile."""
 
@@ -51,12 +52,20 @@ def read_source(name: str) -> Source:
     shown = "standard input" if name == STDIN else name
     try:
         raw = sys.stdin.buffer.read(MAX_BYTES + 1) if name == STDIN else Path(name).read_bytes()
+    except IsADirectoryError as exc:
+        raise InputError(f"{shown} is a folder", hint=f"name the files in it: {shown.rstrip('/')}/*.yaml") from exc
     except OSError as exc:
         raise InputError(f"cannot read {shown}: {exc.strerror or exc}") from exc
     try:
-        return Source(name=shown, text=raw.decode("utf-8-sig"))
+        # PowerShell's `>` writes UTF-16.
+        return Source(name=shown, text=raw.decode("utf-16" if raw[:2] in _UTF_16 else "utf-8-sig"))
     except UnicodeDecodeError as exc:
         raise InputError(f"{shown} is no text: byte {exc.start} is not UTF-8") from exc
+
+
+def is_typed() -> bool:
+    """True when standard input is a terminal: somebody has to type."""
+    return sys.stdin.isatty()
 
 
 def is_configuration(source: Source) -> bool:
@@ -68,6 +77,22 @@ def is_configuration(source: Source) -> bool:
     from orchestrator.foreign.recognising import recognise
 
     return len(source.text) <= MAX_BYTES and recognise(source.text, source.name) is not None
+
+
+def neither(sources: Sequence[Source], refusal: InputError) -> InputError:
+    """The refusal of texts that are neither configurations nor, as `refusal` says, results: what they seem to be."""
+    from orchestrator.foreign.recognising import SUPPORTED
+    from orchestrator.foreign.seeming import seems
+
+    source = next((each for each in sources if refusal.message.startswith(f"{each.name} ")), sources[0])
+    seeming = seems(source.text)
+    if seeming is None and "broken JSON" in refusal.message:
+        return refusal
+    if seeming is None:
+        hint = f"a configuration is {SUPPORTED}; of results {refusal.hint}" if refusal.hint else refusal.hint
+        return InputError(f"{refusal.message}, and no configuration", hint=hint)
+    what = "is empty" if seeming.what == "empty" else f"seems to be {seeming.what}"
+    return InputError(f"{source.name} is no configuration and no result that gate0 knows: it {what}", hint=seeming.hint)
 
 
 def import_configurations(sources: Sequence[Source], wish: Wish, printer: Printer) -> int:
@@ -147,8 +172,10 @@ def _places(profiles: Sequence[Imported], wish: Wish) -> list[Path | None]:
         places = [output]
     else:
         raise InputError(f"{len(profiles)} servers do not go into one file", hint="give a folder: `-o DIR/`")
-    if len(set(places)) < len(places):
-        raise InputError("two servers would be written to one file", hint="import them one after the other")
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        names = " and ".join(one.launch.source for one, place in zip(profiles, places, strict=True) if place == twice)
+        raise InputError(f"{names} would both be written to {twice}", hint="import them one after the other")
     for place in places:
         if place.exists() and not wish.is_forced:
             raise InputError(f"{place} is there already", hint="`--force` writes over it, or choose another `-o`")
@@ -189,19 +216,15 @@ def _objections(printer: Printer, one: Imported, inspected: Inspected) -> None:
 
 
 def _write(printer: Printer, one: Imported, place: Path | None, wish: Wish) -> None:
-    from orchestrator.records.store import write_atomically
+    from orchestrator.cli.files import write_file
 
     if place is None:
         if not printer.is_json:
             sys.stdout.write(one.text)
         return
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not wish.is_forced and place.exists():
-            raise InputError(f"{place} is there already", hint="`--force` writes over it, or choose another `-o`")
-        write_atomically(place, one.text)
-    except OSError as exc:
-        raise StoreError(f"cannot write {place}: {exc.strerror or exc}", hint="choose another place with `-o`") from exc
+    if not wish.is_forced and place.exists():
+        raise InputError(f"{place} is there already", hint="`--force` writes over it, or choose another `-o`")
+    write_file(place, one.text)
     printer.answer(f"wrote {os.fspath(place)}")
 
 

@@ -12,6 +12,7 @@ from orchestrator.foreign.env_values import environment, say
 from orchestrator.foreign.found import Found
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import ReadFile, Served, Word, find_servers, read_script
+from orchestrator.foreign.shell.beside import started_elsewhere
 from orchestrator.foreign.shell.expanding import home_for_tilde
 from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES
 from orchestrator.values import Json
@@ -19,7 +20,9 @@ from orchestrator.values import Json
 FORM = "command"
 _SERVES = re.compile(
     r"\b(?:vllm[ \t]+serve|sglang[ \t]+serve|llama[ \t]+serve|trtllm-serve)\b|\s-m[ \t]+(?:vllm|sglang)\b"
-    r"|\bllama-server(?=[ \t]+[-\\])"
+    r"|\bllama-server(?=[ \t]+[-\\])|=[\"']?[^\s\"'=]*\bllama-server[\"']?[ \t]*(?:#.*)?$"
+    r"|\$\{?\w*(?:VLLM|SGLANG)\w*\}?[\"']?[ \t]+serve\b",
+    re.MULTILINE,
 )
 
 
@@ -57,6 +60,8 @@ def read_command(
             why = f"starts {served.program}, none of the three engines"
             where = f"line {served.line}"
             notes.append(Note(fate=Fate.DROPPED, what=served.words[0].text, where=where, why=why))
+    if not launches:
+        notes.extend(started_elsewhere(script))
     return Found(launches=tuple(launches), notes=tuple(notes))
 
 

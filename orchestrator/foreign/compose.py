@@ -17,7 +17,8 @@ from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.programs import find_program
 from orchestrator.foreign.shell import ReadFile
 from orchestrator.foreign.shell.programs import ENGINES, image_program
-from orchestrator.profile.yaml_lines import Node, load_document
+from orchestrator.foreign.tolerant_yaml import load_tolerant
+from orchestrator.profile.yaml_lines import Node
 
 FORM = "compose"
 _SERVICES = re.compile(r"^[\"']?services[\"']?[ \t]*:", re.MULTILINE)
@@ -48,7 +49,8 @@ def read_compose(
     """
     known = {**_beside(read_file), **(values or {})}
     nodes = NodeReader(read_file=read_file)
-    document = load_document(text, source)
+    read = load_tolerant(text, source)
+    document = read.document
     services = nodes.services(document, known)
     if not services:
         raise InputError(f"{source}: no services", hint="a compose file has `services:` with an image or a build each")
@@ -64,7 +66,7 @@ def read_compose(
             launches.append(launch)
         else:
             notes.append(refusal)
-    return Found(launches=tuple(launches), notes=(*nodes.notes, *notes))
+    return Found(launches=tuple(launches), notes=(*read.notes, *nodes.notes, *notes))
 
 
 def _beside(read_file: ReadFile | None) -> Mapping[str, str]:
@@ -88,6 +90,12 @@ def _refusal(launch: Launch, name: str) -> Note | None:
     except InputError:
         shown = hidden(" ".join((*(launch.entrypoint or ()), *launch.words)))[:120]
         built = next((note.what for note in launch.notes if note.where == f"{where}.build"), None)
+        if launch.image is None and built is None:
+            why = (
+                "neither image nor build: it is laid upon another file; merge them with "
+                "`docker compose -f BASE -f THIS config > whole.yaml`, and import that"
+            )
+            return Note(fate=Fate.PERSON, what=f"service {name}", where=where, why=why)
         if image_program(launch.image or f"{name} {built}") in ENGINES:
             why = "an engine's image, but the server's command is not in this file: write it as `command`"
             return Note(

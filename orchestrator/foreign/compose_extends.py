@@ -9,7 +9,8 @@ from orchestrator.errors import InputError
 from orchestrator.foreign.interpolation import Interpolation
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell import ReadFile
-from orchestrator.profile.yaml_lines import Document, Node, load_document
+from orchestrator.foreign.tolerant_yaml import load_tolerant
+from orchestrator.profile.yaml_lines import Document, Node
 
 MAX_DEPTH = 10
 _JOINED = frozenset({"volumes", "ports", "env_file", "devices", "environment", "tmpfs", "cap_add", "expose", "dns"})
@@ -65,10 +66,12 @@ class NodeReader:
             self._note(f"file {filled}", where, "the file is not at hand: what it says is missing here")
             return None
         try:
-            return load_document(text, filled)
+            read = load_tolerant(text, filled)
         except InputError as exc:
             self._note(f"file {filled}", where, exc.message.partition("\n")[0])
             return None
+        self.notes.extend(replace(note, where=f"{filled}: {note.where}") for note in read.notes)
+        return read.document
 
     def _note(self, what: str, where: str, why: str) -> None:
         self.notes.append(Note(fate=Fate.PERSON, what=what, where=where, why=why))

@@ -12,6 +12,7 @@ from orchestrator.profile.model import Mount, Port
 GIB = 1024**3
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgtKMGT]?)i?[bB]?\s*")
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_WAITS = re.compile(r"(?:[0-9.]+:)?\$\{?(?P<name>[A-Za-z_]\w*|[0-9])\}?:(?P<container>[0-9]{1,5})(?:/tcp)?")
 _PORT = re.compile(
     r"(?:(?P<address>\[[0-9A-Fa-f:]+\]|[0-9]+\.[0-9.]+|localhost):)?(?:(?P<host>[0-9]*(?:-[0-9]+)?):)?"
     r"(?P<container>[0-9]+(?:-[0-9]+)?)(?:/(?P<protocol>tcp|udp|sctp))?"
@@ -91,15 +92,21 @@ def mount_from_pairs(text: str, *, where: str, folder: str | None = None) -> Par
 def ports_from_text(text: str, *, where: str) -> Part:
     """`8000`, `8080:8000`, `127.0.0.1:8080:8000/tcp`, `8000-8002:8000-8002`."""
     written = _PORT.fullmatch(text)
+    waiting = _WAITS.fullmatch(text) if written is None else None
+    if waiting is not None:
+        inside = int(waiting["container"])
+        why = f"waits for {waiting['name']}: published as {inside}, write the port of the host"
+        note = Note(fate=Fate.PERSON, what=f"-p {text}", where=where, why=why)
+        return Part(ports=(Port(host=inside, container=inside),) if 0 < inside < 65536 else (), notes=(note,))
     if written is None or written["protocol"] in {"udp", "sctp"}:
         why = "not a TCP port that gate0 can publish"
         return Part(notes=(Note(fate=Fate.PERSON, what=f"-p {text}", where=where, why=why),))
-    inside, outside = _range(written["container"]), _range(written["host"] or written["container"])
-    if len(inside) != len(outside) or not inside or not all(0 < port < 65536 for port in (*inside, *outside)):
+    within, outside = _range(written["container"]), _range(written["host"] or written["container"])
+    if len(within) != len(outside) or not within or not all(0 < port < 65536 for port in (*within, *outside)):
         return Part(notes=(Note(fate=Fate.PERSON, what=f"-p {text}", where=where, why="not a pair of ports"),))
     address = {"localhost": "127.0.0.1"}.get(written["address"] or "", written["address"])
     kept = None if address in {None, "0.0.0.0"} else address
-    ports = tuple(Port(host=out, container=at, address=kept) for out, at in zip(outside, inside, strict=True))
+    ports = tuple(Port(host=out, container=at, address=kept) for out, at in zip(outside, within, strict=True))
     notes: tuple[Note, ...] = ()
     if written["host"] is None:
         why = f"docker takes any free port of the host; gate0 publishes {written['container']}"

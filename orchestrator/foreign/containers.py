@@ -98,6 +98,10 @@ def _network(launch: Launch, kept: Kept) -> None:
         kept.document["ports"] = ports
         kept.note(Fate.KEPT, ", ".join(str(port) for port in ports), "ports", "container.ports")
     network = launch.network
+    if network is not None and network.startswith(("container:", "service:")):
+        why = "shares the network of another container: not carried, gate0 uses the host's"
+        kept.note(Fate.PERSON, f"network {network}", "network", why)
+        return
     if network not in {None, "host", "bridge", "none", "default"}:
         why = "container.network: a network of this name must be on the host"
         kept.note(Fate.PERSON, f"network {network}", "network", why)

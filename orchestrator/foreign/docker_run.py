@@ -25,6 +25,7 @@ from orchestrator.foreign.found import Found
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import ReadFile, Served, Word, find_servers, read_script
+from orchestrator.foreign.shell.beside import started_elsewhere
 from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, program_at
 from orchestrator.foreign.telling import told_engine
 from orchestrator.profile.model import Mount, Port
@@ -64,7 +65,8 @@ def read_docker_run(
     script = read_script(text, values=values, read_file=read_file, line=line)
     servers = find_servers(script, values=values, read_file=read_file)
     reader = _Reader(source=source, values=values or {}, read_file=read_file, carried=carrying.find(text))
-    return reader.found(servers)
+    found = reader.found(servers)
+    return found if found.launches else replace(found, notes=(*found.notes, *started_elsewhere(script)))
 
 
 def launch_from_words(

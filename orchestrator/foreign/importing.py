@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,10 +27,16 @@ from orchestrator.foreign.recognising import (
     Recognised,
     recognise,
 )
+from orchestrator.foreign.seeming import seems
 from orchestrator.foreign.shell import ReadFile
 from orchestrator.foreign.systemd import read_systemd
 from orchestrator.foreign.translation import translate
 from orchestrator.foreign.writing import profile_text
+
+SHOWN = 4
+"""Reasons that a refusal gives."""
+
+_AT_LINE = re.compile(r"line ([0-9]+): ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +99,11 @@ def import_text(
         raise InputError(f"{source}:{line}: holds a NUL character: this is no text")
     known = recognise(text, source)
     if known is None:
-        raise InputError(f"{source} is no configuration that gate0 reads", hint=f"it reads {SUPPORTED}")
-    found = read(known, text, source=source, read_file=read_file, values=values)
-    launches = _chosen(found, source, service)
+        raise unknown(text, source)
+    found = _read(known, text, source, read_file, values)
+    if not found.launches:
+        raise _nothing(found, text, source)
+    launches = found.launches
     done: list[Imported] = []
     refused: list[InputError] = []
     for launch in launches:
@@ -104,7 +113,7 @@ def import_text(
             refused.append(exc)
     if not done:
         raise refused[0] if len(refused) == 1 else _all_refused(refused, source)
-    profiles = _named_apart(_once(done), source)
+    profiles = _chosen(_named_apart(_once(done), source), source, service)
     return Outcome(kind=known.kind, profiles=profiles, notes=found.notes, refused=tuple(refused))
 
 
@@ -161,18 +170,53 @@ def _carried(launch: Launch, known: Recognised, engines: Mapping[str, Engine]) -
     return translate(replace(launch, carried=None, notes=(*launch.notes, note)))
 
 
-def _chosen(found: Found, source: str, service: str | None) -> tuple[Launch, ...]:
-    if not found.launches:
-        reasons = "; ".join(f"{note.what}: {note.why}" for note in found.notes[:3])
-        raise InputError(
-            f"{source} starts no server that gate0 can make a profile of" + (f" ({reasons})" if reasons else ""),
-            hint=f"gate0 imports vLLM, SGLang and llama-server from {SUPPORTED}",
-        )
+def unknown(text: str, source: str) -> InputError:
+    """The refusal of a text that is no configuration; it says what the text seems to be."""
+    seeming = seems(text)
+    if seeming is None:
+        return InputError(f"{source} is no configuration that gate0 reads", hint=f"it reads {SUPPORTED}")
+    verb = "is" if seeming.what == "empty" else "seems to be"
+    return InputError(f"{source} is no configuration that gate0 reads: it {verb} {seeming.what}", hint=seeming.hint)
+
+
+def _read(
+    known: Recognised, text: str, source: str, read_file: ReadFile | None, values: Mapping[str, str] | None
+) -> Found:
+    try:
+        return read(known, text, source=source, read_file=read_file, values=values)
+    except InputError as exc:
+        line = _AT_LINE.match(exc.message)
+        if line is None:
+            raise
+        # Prose has quotes that are never closed, too.
+        seeming = seems(text)
+        if seeming is not None and not seeming.is_code:
+            raise unknown(text, source) from exc
+        raise InputError(f"{source}:{line[1]}: {exc.message[line.end() :]}", hint=exc.hint) from exc
+
+
+def _nothing(found: Found, text: str, source: str) -> InputError:
+    """The refusal of a configuration that serves with none of the three engines."""
+    ordered = sorted(found.notes, key=lambda note: note.fate is not Fate.PERSON)
+    reasons = [f"{note.where}: {note.what}: {note.why}" for note in ordered[:SHOWN]]
+    if len(ordered) > SHOWN:
+        reasons.append(f"… and {len(ordered) - SHOWN} more")
+    seeming = seems(text) if not reasons else None
+    if seeming is not None:
+        return unknown(text, source)
+    return InputError(
+        "\n  ".join((f"{source} starts no server that gate0 can make a profile of", *reasons)),
+        hint=f"gate0 imports vLLM, SGLang and llama-server from {SUPPORTED}",
+    )
+
+
+def _chosen(done: Sequence[Imported], source: str, service: str | None) -> tuple[Imported, ...]:
+    """The server of that name: what the source calls it, or its profile's name."""
     if service is None:
-        return found.launches
-    chosen = tuple(launch for launch in found.launches if launch.name == service)
+        return tuple(done)
+    chosen = tuple(one for one in done if service in {one.launch.name, one.name})
     if not chosen:
-        names = ", ".join(str(launch.name) for launch in found.launches)
+        names = ", ".join(str(one.launch.name or one.name) for one in done)
         raise InputError(f"{source} has no server named `{service}`", hint=f"it has {names}")
     return chosen
 

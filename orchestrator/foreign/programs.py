@@ -9,7 +9,15 @@ from orchestrator.engines.images import split_image
 from orchestrator.errors import InputError
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Launch
-from orchestrator.foreign.shell.programs import ENGINES, SHELLS, are_arguments, base_name, image_program, program_at
+from orchestrator.foreign.shell.programs import (
+    ENGINES,
+    SHELLS,
+    are_arguments,
+    base_name,
+    image_program,
+    is_shell_text,
+    program_at,
+)
 from orchestrator.foreign.texts import shorten
 
 SEARCHED = 24
@@ -106,7 +114,7 @@ def _by_image(words: tuple[str, ...], launch: Launch, *, is_whole: bool) -> Foun
     """The image's own entrypoint is the server: the words begin with its arguments."""
     name, tag = split_image(launch.image or "")
     last = name.rpartition("/")[2]
-    if not is_whole or not last:
+    if not is_whole or not last or is_shell_text(words):
         return None
     begins_with_serve = words[:1] == ("serve",)
     if last in VLLM_IMAGES or ("vllm" in name and begins_with_serve):
@@ -129,6 +137,12 @@ def _by_runtime(words: tuple[str, ...], launch: Launch) -> Found | None:
     return (other, 0, 1) if other and words else None
 
 
+def place_of(launch: Launch) -> str:
+    """`FILE:LINE` of a launch, as far as its form tells the line."""
+    line = (launch.where or next(iter(launch.places), "")).removeprefix("line ")
+    return f"{launch.source}:{line}" if line.isdecimal() else launch.source
+
+
 def _is_silent(word: str, before: Sequence[str]) -> bool:
     """A wrapper that changes nothing, an option of one, or a variable that it sets."""
     if word in _SILENT or base_name(word) in _SILENT:
@@ -146,10 +160,8 @@ def _refused(words: Sequence[str], launch: Launch) -> InputError:
     image = f" in {launch.image}" if launch.image else ""
     named = f" ({launch.name})" if launch.name else ""
     runtime = f", runtime {launch.engine}" if launch.engine else ""
-    line = (launch.where or next(iter(launch.places), "")).removeprefix("line ")
-    place = f"{launch.source}:{line}" if line.isdecimal() else launch.source
     return InputError(
-        f"{place}{named}: {what}{image}{runtime} starts no server that gate0 can make a profile of",
+        f"{place_of(launch)}{named}: {what}{image}{runtime} starts no server that gate0 can make a profile of",
         hint=_remedy(words, launch),
     )
 

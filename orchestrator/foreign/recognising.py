@@ -9,11 +9,14 @@ from typing import Any
 
 from orchestrator.errors import InputError
 from orchestrator.foreign.command import looks_like_command
+from orchestrator.foreign.compose import looks_like_compose
 from orchestrator.foreign.docker_run import looks_like_docker_run
 from orchestrator.foreign.k8s import looks_like_k8s
 from orchestrator.foreign.lenient_yaml import Read, read_lenient
 from orchestrator.foreign.recipes import is_recipe
+from orchestrator.foreign.seeming import is_template
 from orchestrator.foreign.systemd import looks_like_systemd
+from orchestrator.foreign.tolerant_yaml import load_tolerant
 
 RECIPE, COMPOSE, K8S, SYSTEMD, DOCKER_RUN, COMMAND = "recipe", "compose", "k8s", "systemd", "docker-run", "command"
 SUPPORTED = (
@@ -39,6 +42,8 @@ def recognise(text: str, source: str) -> Recognised | None:
     """
     if looks_like_systemd(text):
         return Recognised(kind=SYSTEMD)
+    if is_template(text):
+        return None
     if _YAML_START.search(text) or text.lstrip().startswith("{"):
         found = _of_document(text, source)
         if found is not None:
@@ -54,9 +59,9 @@ def _of_document(text: str, source: str) -> Recognised | None:
     try:
         read = read_lenient(text, source)
     except InputError:
-        return None
+        return Recognised(kind=COMPOSE) if looks_like_compose(text) and _is_tolerable(text, source) else None
     value = read.value
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or str(value.get("format", "")).startswith("gate0-"):
         return None
     if isinstance(value.get("services"), Mapping):
         return Recognised(kind=COMPOSE)
@@ -66,8 +71,25 @@ def _of_document(text: str, source: str) -> Recognised | None:
     return Recognised(kind=RECIPE, read=read) if is_recipe(value) else None
 
 
+def _is_tolerable(text: str, source: str) -> bool:
+    """YAML, but for tags: `!reset`, `!override`."""
+    try:
+        load_tolerant(text, source)
+    except InputError:
+        return False
+    return True
+
+
+def _is_profile(value: Mapping[Any, Any]) -> bool:
+    """A profile of gate0's own, whole or one that only says what it changes of its parent."""
+    if {"recipe_version", "runtime", "command"} & set(value) and not isinstance(value.get("serve"), Mapping):
+        return False
+    is_whole = "engine" in value and "name" in value and not isinstance(value.get("container"), str)
+    return is_whole or ("extends" in value and "name" in value and "command" not in value)
+
+
 def _refuse_others(value: Mapping[Any, Any], source: str) -> None:
-    if "engine" in value and "name" in value and not {"recipe_version", "container", "runtime_config"} & set(value):
+    if _is_profile(value):
         raise InputError(f"{source} is a profile of gate0's own", hint=f"check it with `gate0 validate {source}`")
     if "framework" in value and "args" in value and "model" not in value and "command" not in value:
         raise InputError(

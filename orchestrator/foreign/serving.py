@@ -11,8 +11,9 @@ from orchestrator.errors import InputError
 from orchestrator.foreign.items import MODEL, Item
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.programs import Program
+from orchestrator.foreign.shell.quoting import PLACEHOLDER
 from orchestrator.foreign.texts import shorten
-from orchestrator.foreign.waiting import awaited, is_gap, waits
+from orchestrator.foreign.waiting import awaited, is_gap, is_named_gap, waits
 from orchestrator.values import Json
 
 REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?(?::[A-Za-z0-9._-]+)?")
@@ -64,9 +65,11 @@ def entrypoint_of(launch: Launch, program: Program) -> tuple[tuple[str, ...] | N
 
 def image_note(image: str) -> Note:
     """What is said of a launch's image."""
-    if not waits(image):
+    gap = PLACEHOLDER.search(image)
+    if gap is None and not waits(image):
         return Note(fate=Fate.KEPT, what=image, where="image", why="image")
-    why = f"image: waits for {awaited([image])}: write its name, or import again with `--image NAME`"
+    told = awaited([image]) if gap is None else f"`{gap[0]}`"
+    why = f"image: waits for {told}: write its name, or import again with `--image NAME`"
     return Note(fate=Fate.PERSON, what=image, where="image", why=why)
 
 
@@ -137,7 +140,7 @@ def model_of(launch: Launch, items: Sequence[Item], matched: Matched, refuses: C
         refuses: Whether the engine has no way to say a `model`.
     """
     item = next((i for i in items if i.name in _NAMES and len(i.values) == 1), None)
-    if item is None or waits(item.values[0]):
+    if item is None or waits(item.values[0]) or is_named_gap(item.values[0]):
         return _beside(launch, item)
     value = item.values[0]
     revision = _value(items, "--revision")
@@ -182,7 +185,8 @@ def _beside(launch: Launch, item: Item | None) -> FoundModel:
             return FoundModel(model=None)
         if is_gap(item.values[0]):
             raise _sketched(launch, item)
-        why = f"model.path: waits for {awaited(item.values)}, write which one is meant"
+        told = awaited(item.values) or f"`{item.values[0]}`"
+        why = f"model.path: waits for {told}, write which one is meant"
         return FoundModel(model={"path": item.values[0]}, items=(item,), fate=Fate.PERSON, why=why)
     is_repo = REPO.fullmatch(launch.model) is not None
     model: Json = launch.model if is_repo else {"path": launch.model}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from orchestrator.foreign import carrying
 from orchestrator.foreign.command import launch_of
@@ -19,7 +20,7 @@ from orchestrator.foreign.found import Found
 from orchestrator.foreign.hiding import hidden, is_secret
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import ReadFile, Word, unwrap
-from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES
+from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, base_name
 from orchestrator.foreign.systemd_words import split_line
 
 FORM = "systemd"
@@ -99,7 +100,8 @@ def read_systemd(
             launch = _as_written(unit, start, source)
         if launch is None:
             what = hidden(f"ExecStart={start.value}")[:200]
-            notes.append(Note(fate=Fate.DROPPED, what=what, where=f"line {start.line}", why="serves no model"))
+            fate, why = _not_served(start)
+            notes.append(Note(fate=fate, what=what, where=f"line {start.line}", why=why))
         else:
             launches.append(replace(launch, carried=carried))
     return Found(launches=tuple(launches), notes=tuple(notes))
@@ -199,6 +201,19 @@ def _launch(
         return None
     launch = launch_of(served, form=FORM, source=source)
     return replace(launch, name=name, title=unit.title, restart=unit.restart, notes=(*unit.notes, *launch.notes))
+
+
+def _not_served(start: _Entry) -> tuple[Fate, str]:
+    """Why an `ExecStart=` is no launch, and what to import in its place."""
+    words = [word.text for word in split_line(start.value.lstrip("-@:+!|"), line=start.line)]
+    if "compose" in words or base_name(words[0] if words else "") == "docker-compose":
+        files = [after for word, after in pairwise(words) if word in {"-f", "--file"}]
+        named = f"`{files[0]}`" if files else "the compose file of its WorkingDirectory"
+        return Fate.PERSON, f"starts a compose file: import {named} itself"
+    script = next((word for word in words if re.search(r"\.(?:sh|bash)$", word)), None)
+    if script is not None:
+        return Fate.PERSON, f"starts a script that is not at hand: import `{script}` itself"
+    return Fate.DROPPED, "serves no model"
 
 
 def _as_written(unit: _Unit, start: _Entry, source: str) -> Launch:

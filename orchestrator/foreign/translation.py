@@ -29,7 +29,7 @@ from orchestrator.foreign.programs import Program, find_program
 from orchestrator.foreign.serving import entrypoint_of, model_of, model_text, task_of
 from orchestrator.foreign.spanning import Span, span_of
 from orchestrator.foreign.verbatim import verbatim
-from orchestrator.foreign.waiting import WAITS, awaited, is_gap, is_unset, waits
+from orchestrator.foreign.waiting import OPEN, WAITS, awaited, open_words, waits, without_open
 from orchestrator.profile.building import build_profile
 from orchestrator.values import Json
 
@@ -73,9 +73,12 @@ class _Translation:
             self.base["engine_version"] = launch.engine_version
         self.catalogue = self._catalogue()
         places = launch.places[program.at :] if program.at >= 0 else ("",) * -program.at + launch.places
-        self.items = list(read_items(program.engine, self.catalogue, program.rest, places))
+        self.open = open_words(program.rest, launch.notes)
+        told = without_open(program.rest, places, self.open, may_be_model=program.engine == "vllm")
+        self.items = list(read_items(program.engine, self.catalogue, told.words, told.places))
+        self.notes += told.notes
         self.said: dict[int, Note] = {}
-        self.verbatim = _before_strays(self.items)
+        self.verbatim = _before_strays([item for item in self.items if not self.open.intersection(item.words)])
         self.left: list[Item] = list(self.items)
         self.document: Document = dict(self.base)
         self.extra: list[Note] = []
@@ -113,13 +116,11 @@ class _Translation:
     def _waiting(self) -> None:
         """Where it listens, when only the shell knows it: gate0 has an address of its own."""
         for name, key in (("--port", "port"), ("--host", "expose")):
-            for item in [i for i in self.left if i.name == name and any(map(waits, i.values))]:
-                self.take([item], Fate.PERSON, f"waits for {awaited(item.values)}: left out, write `{key}`")
-        for item in [i for i in self.left if i.name == STRAY and len(i.words) == 1]:
-            if is_unset(item.words[0]) or is_gap(item.words[0]):
-                self.take(
-                    [item], Fate.PERSON, "what it stands for is not in the source: left out, write it under `flags`"
-                )
+            for item in [i for i in self.left if i.name == name and any(_is_asked(name, v) for v in i.values)]:
+                what = awaited(item.values) or " ".join(f"`{value}`" for value in item.values)
+                self.take([item], Fate.PERSON, f"waits for {what}: left out, write `{key}`")
+        for item in [i for i in self.left if i.name == STRAY and self.open.intersection(i.words)]:
+            self.take([item], Fate.PERSON, OPEN)
 
     def _files(self) -> None:
         """Files that the server reads: a mod, or the image, must have put them there."""
@@ -325,7 +326,7 @@ class _Translation:
             **({"container": settings.document} if settings.document and "image" in self.document else {}),
         }
         words = tuple(self.said[id(item)] for item in self.items if id(item) in self.said)
-        answered = {(note.where, note.what) for note in words if note.fate is Fate.PERSON}
+        answered = {(note.where, note.what) for note in (*words, *self.notes) if note.fate is Fate.PERSON}
         read = [n for n in self.launch.notes if not (n.why.startswith(WAITS) and (n.where, n.what) in answered)]
         return Draft(
             document={key: self.document[key] for key in ORDER if key in self.document and self.document[key] != {}},
@@ -358,11 +359,12 @@ class _Translation:
 def _before_strays(items: Sequence[Item]) -> frozenset[int]:
     """Flags with a word behind them that nothing takes: they stay together, so that both are seen for what they are."""
     pairs = pairwise(items)
-    return frozenset(id(one) for one, after in pairs if after.name == STRAY and _is_word(after) and one.name != MODEL)
+    return frozenset(id(one) for one, after in pairs if after.name == STRAY and any(after.words) and one.name != MODEL)
 
 
-def _is_word(item: Item) -> bool:
-    return any(item.words) and not (is_unset(item.words[0]) or is_gap(item.words[0]))
+def _is_asked(name: str, value: str) -> bool:
+    """A value that the source leaves to somebody; `PORT` and its like are no port."""
+    return waits(value) or (name == "--port" and re.fullmatch(r"[A-Z][A-Z0-9_]*", value) is not None)
 
 
 def _shown(item: Item) -> str:

@@ -9,10 +9,13 @@ from orchestrator.foreign.containers import container, variables
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
 from orchestrator.foreign.naming import profile_name, profile_title
-from orchestrator.foreign.programs import Program
+from orchestrator.foreign.programs import Program, place_of
 from orchestrator.foreign.serving import REPO, image_note
 from orchestrator.foreign.texts import shorten
 from orchestrator.values import Json
+
+PORTS = {"TensorRT-LLM": 8000, "Ollama": 11434}
+"""Where servers listen that are told nothing (trtllm-serve --help; Ollama's FAQ)."""
 
 PORT_FLAGS = ("--port", "-p", "--http-port", "--listen-port")
 
@@ -27,14 +30,15 @@ def verbatim(launch: Launch, program: Program) -> Draft:
     shown = shorten(hidden(" ".join(words)), 80)
     if not launch.image or not words:
         raise InputError(
-            f"{launch.source}: `{shown}` starts {program.other}, which gate0 does not serve",
+            f"{place_of(launch)}: `{shown}` starts {program.other}, which gate0 does not serve",
             hint="gate0 imports vLLM, SGLang and llama-server, and other servers word for word when they have an image "
             "and a command; a server that you start yourself is gated with `engine: endpoint` and its URL",
         )
-    port = _port(words, launch)
+    told = _port(words, launch)
+    port = told or PORTS.get(program.other or "")
     if port is None:
         raise InputError(
-            f"{launch.source}: nothing tells the port of {program.other} in `{shown}`",
+            f"{place_of(launch)}: nothing tells the port of {program.other} in `{shown}`",
             hint="give the port in the command or publish it",
         )
     settings, env = container(launch, None if launch.entrypoint is None else _cleared(launch)), variables(launch)
@@ -55,7 +59,12 @@ def verbatim(launch: Launch, program: Program) -> Draft:
     }
     why = f"{program.other} is none of gate0's three engines: image and command as they are, gated as any other server"
     note = Note(fate=Fate.PERSON, what=shown, where="the command", why=why)
-    return Draft(document=document, notes=(note, image_note(launch.image), *settings.notes, *env.notes, *launch.notes))
+    notes = [note]
+    if told is None:
+        why = f"{program.other}'s own default: nothing in the source tells it"
+        notes.append(Note(fate=Fate.PERSON, what=f"port {port}", where="the command", why=why))
+    notes += [image_note(launch.image), *settings.notes, *env.notes, *launch.notes]
+    return Draft(document=document, notes=tuple(notes))
 
 
 def _cleared(launch: Launch) -> tuple[str, ...]:

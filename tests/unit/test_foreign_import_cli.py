@@ -110,3 +110,41 @@ def test_results_and_configurations_do_not_mix(tmp_path: Path, capsys: pytest.Ca
 
     assert main(["import", file(tmp_path, GOOD), result]) == 2
     assert "result.json is no configuration" in capsys.readouterr().err
+
+
+def test_what_is_neither_is_told_what_it_seems_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = "INFO 08-01 12:00:00 [core.py:1] loading\n" * 60_000
+
+    told = []
+    for name, text in (("a.log", log), ("b.yaml", "x: [1,\n"), ("c.ini", "[m]\nmodel = /x.gguf\n"), ("d.json", "{1")):
+        assert main(["import", file(tmp_path, text, name)]) == 2
+        told.append(capsys.readouterr().err.splitlines()[0].replace(f"{tmp_path}/", ""))
+
+    assert told == [
+        "error: a.log is no configuration and no result that gate0 knows: it seems to be a log",
+        "error: b.yaml is no configuration and no result that gate0 knows: it seems to be broken YAML, line 2: "
+        "expected the node content, but found '<stream end>'",
+        "error: c.ini is no configuration and no result that gate0 knows: it seems to be a preset file of "
+        "llama-server's router",
+        "error: d.json is broken JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+    ]
+
+
+def test_a_folder_an_empty_pipe_and_powershells_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(tmp_path)]) == 2
+    assert f"{tmp_path} is a folder\nhint: name the files in it: {tmp_path}/*.yaml" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n")))
+    assert main(["import", "-"]) == 2
+    assert "standard input is no configuration and no result that gate0 knows: it is empty" in capsys.readouterr().err
+    (tmp_path / "ps.sh").write_bytes("vllm serve org/M\r\n".encode("utf-16"))
+    assert main(["import", str(tmp_path / "ps.sh")]) == 0
+    assert "model: org/M" in capsys.readouterr().out
+
+
+def test_two_files_that_would_become_one_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = (file(tmp_path, f"vllm serve {org}/M\n", f"{org}.sh") for org in ("a", "b"))
+
+    assert main(["import", one, two, "-o", f"{tmp_path}/all/"]) == 2
+    assert f"{one} and {two} would both be written to {tmp_path}/all/m.yaml" in capsys.readouterr().err

@@ -68,17 +68,25 @@ def import_(
     from orchestrator.cli import configurations
     from orchestrator.cli.printer import Printer
     from orchestrator.errors import InputError
+    from orchestrator.records.exchange.importing import UnknownResult
 
     printer = Printer(is_json=as_json)
+    if "-" in files and configurations.is_typed():
+        printer.progress("reading the configuration from standard input; Ctrl-D ends it")
     sources = [configurations.read_source(name) for name in files]
     configured = [configurations.is_configuration(source) for source in sources]
     wish = configurations.Wish(output=output or "-", service=service, image=image, is_forced=force)
     if all(configured):
         return configurations.import_configurations(sources, wish, printer)
+    if "-" in files and not any(configured):
+        raise configurations.neither(sources, InputError("standard input is no result that gate0 reads from there"))
     if any(configured) or "-" in files:
         odd = next(source.name for source, is_known in zip(sources, configured, strict=True) if not is_known)
         raise InputError(f"{odd} is no configuration", hint="import results by themselves, from files")
-    return _import_results(files, workload=workload, note=note, results=results, printer=printer)
+    try:
+        return _import_results(files, workload=workload, note=note, results=results, printer=printer)
+    except UnknownResult as exc:
+        raise configurations.neither(sources, exc) from exc
 
 
 def _import_results(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.model import Fate, Note
-from orchestrator.foreign.shell.commands import Command
-from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, base_name
+from orchestrator.foreign.shell.commands import Command, Script
+from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, SHELLS, base_name
 
 
 def _names(text: str) -> frozenset[str]:
@@ -62,3 +62,22 @@ def beside_server(command: Command, server_line: int) -> Note | None:
     where_in = f", in `{command.block} …`" if command.block is not None else ""
     why = f"runs before the server{where_in}: do it in the image or on the host"
     return Note(fate=Fate.PERSON, what=what, where=where, why=why)
+
+
+def started_elsewhere(script: Script) -> tuple[Note, ...]:
+    """Of a script that starts no server itself: what it calls that may."""
+    notes: list[Note] = []
+    for command in script.commands:
+        texts = [word.text for word in command.words]
+        texts = texts[1:] if texts[0] == "sudo" and len(texts) > 1 else texts
+        program = texts[1] if base_name(texts[0]) in SHELLS and len(texts) > 1 else texts[0]
+        is_compose = texts[:2] == ["docker", "compose"] or base_name(texts[0]) == "docker-compose"
+        if is_compose and any(verb in texts for verb in ("up", "run", "start")):
+            why = "starts what a compose file says: import that file"
+        elif program.endswith((".sh", ".bash")):
+            why = "a script that is not read from here: import it by itself, if it starts the server"
+        else:
+            continue
+        what = hidden(" ".join(texts))[:200]
+        notes.append(Note(fate=Fate.PERSON, what=what, where=f"line {command.line}", why=why))
+    return tuple(dict.fromkeys(notes))

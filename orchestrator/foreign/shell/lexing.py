@@ -204,9 +204,14 @@ class _Lexer:
             if opened is None:
                 continue
             body: list[str] = []
+            # Pasted from an indented page, the end is indented too.
+            is_indented = not re.search(
+                rf"^{re.escape(awaited.ends_with)}$", self.chars.text[self.chars.at :], re.MULTILINE
+            )
             while self.chars.at < len(self.chars.text):
                 row = self._row()
-                if (row.lstrip("\t") if opened.text == "<<-" else row) == awaited.ends_with:
+                stripped = row.strip() if is_indented else row.lstrip("\t") if opened.text == "<<-" else row
+                if stripped == awaited.ends_with:
                     break
                 body.append(row)
             awaited.tokens[awaited.at] = Operator(text=opened.text, line=opened.line, body="\n".join(body))

@@ -75,13 +75,19 @@ _SCRIPT = re.compile(r"/s?bin/|\.(?:sh|py|pl|js)$")
 
 def are_arguments(words: Sequence[str]) -> bool:
     """True for what an image's own entrypoint is given: flags, `serve …`, or a model and flags behind it."""
-    if not words:
+    if not words or is_shell_text(words):
         return False
     if words[0].startswith("-") or words[0] == "serve":
         return True
     looks_like_model = _MODEL.fullmatch(words[0]) is not None and _SCRIPT.search(words[0]) is None
     is_named = looks_like_model and re.search(r"[/$<]", words[0]) is not None
     return is_named and len(words) > 1 and words[1].startswith("-")
+
+
+def is_shell_text(words: Sequence[str]) -> bool:
+    """`-c 'code'`, `-lc 'code'`: the image's own entrypoint is a shell."""
+    has_code = len(words) > 1 and any(sign.isspace() for sign in words[1])
+    return has_code and re.fullmatch(r"-[a-zA-Z]*c", words[0]) is not None
 
 
 def base_name(word: str) -> str:

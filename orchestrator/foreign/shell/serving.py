@@ -163,7 +163,7 @@ def _unwrapped(words: tuple[Word, ...], env: dict[str, Word], search: _Search, *
     while words:
         texts = [word.text for word in words]
         name = base_name(texts[0])
-        if _ONLY_TELLS.intersection(texts[1:3]):
+        if _ONLY_TELLS.intersection(text.rstrip(",.:;") for text in texts[1:3]):
             return None
         if (program := program_at(texts)) is not None or (name in CONTAINER_TOOLS and _starts_container(texts)):
             return _served(program or "docker", words, env, search)

@@ -27,6 +27,10 @@ from orchestrator.records.store import Store, StoredRun
 from orchestrator.values import utc_now
 
 
+class UnknownResult(InputError):
+    """A file is no result of any form; it may be something else."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignFile:
     """One file as read, or one run of a transcript, which holds several.
@@ -86,10 +90,10 @@ def _result(path: Path, text: str, raw: bytes) -> ForeignFile:
     try:
         found = recognise(text)
     except ValueError as exc:
-        raise InputError(f"{path} is broken JSON: {exc}", hint="was it cut off while it was written?") from exc
+        raise UnknownResult(f"{path} is broken JSON: {exc}", hint="was it cut off while it was written?") from exc
     if found is None:
         known = ", ".join(dict.fromkeys((*(f.name for f in FORMS), FORMAT)))
-        raise InputError(f"{path} is no result that gate0 knows", hint=f"it reads: {known}")
+        raise UnknownResult(f"{path} is no result that gate0 knows", hint=f"it reads: {known}")
     form, objects = found
     where = f"{path} (read as {form.name})"
     if form.is_one and len(objects) > 1:
