@@ -106,6 +106,34 @@ def in_words(value: Json) -> str:
     return str(value)
 
 
+MAX_LEVELS = 64
+"""Deeper JSON is no setting of anybody's, and ends whatever goes through it level by level."""
+
+
+def read_json(text: str) -> Json:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: It is none (`json.JSONDecodeError`), or is nested deeper than `MAX_LEVELS`.
+    """
+    try:
+        value: Json = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {MAX_LEVELS} levels") from None
+    level: list[Json] = [value]
+    for _ in range(MAX_LEVELS + 1):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return value
+    raise ValueError(f"nested deeper than {MAX_LEVELS} levels")
+
+
+def _inside(value: Json) -> Sequence[Json]:
+    if isinstance(value, Mapping):
+        return tuple(value.values())
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
 def canonical_json(value: Json) -> str:
     """JSON text with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

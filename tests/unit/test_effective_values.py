@@ -37,6 +37,11 @@ def test_a_printed_value_is_read_back(text: str, value: Any, is_whole: bool) -> 
     assert (parsed.value, parsed.is_whole) == (value, is_whole)
 
 
+@pytest.mark.parametrize("opening", ["[", "{'a': ", "X(a=", "("])
+def test_a_line_nested_without_end_is_read_as_one_that_was_cut(opening: str) -> None:
+    assert not parse_repr(opening * 5000).is_whole
+
+
 @pytest.mark.parametrize(
     ("text", "value", "is_whole"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from orchestrator.engines.effective.speculation import compare_speculation
 from orchestrator.engines.flags.model import Flag
 from orchestrator.engines.given import Given, find_flag
 from orchestrator.profile.model import Speculative
-from orchestrator.values import Json
+from orchestrator.values import Json, read_json
 
 LOGGED = frozenset(
     {
@@ -108,7 +107,7 @@ def _speculative_config(path: str, flag: Given, evidence: Evidence) -> Compared 
     config = flag.value
     if isinstance(config, str):
         try:
-            config = json.loads(config)
+            config = read_json(config)
         except ValueError:
             return None
     if not isinstance(config, Mapping):

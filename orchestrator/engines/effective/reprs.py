@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.values import Json
+from orchestrator.values import MAX_LEVELS, Json
 
 _KEY = re.compile(r"\s*([A-Za-z_]\w*)=")
 _CALL = re.compile(r"[A-Za-z_][\w.]*\(")
@@ -53,15 +53,14 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self._levels = 0
         self._broken = False
 
     def value(self, *, bare: re.Pattern[str] = _BARE) -> Json:
         self._skip_space()
         rest = self.text[self.at : self.at + 1]
-        if rest == "{":
-            return self._braces()
-        if rest in ("[", "("):
-            return self._items(_CLOSING[rest])
+        if rest in _CLOSING:
+            return self._cut() if self._levels == MAX_LEVELS else self._nested(rest)
         if rest == "<":
             return self._angle()
         if string := _STRING.match(self.text, self.at):
@@ -70,9 +69,20 @@ class _Reader:
         if rest in ("'", '"', ""):
             return self._cut()
         if call := _CALL.match(self.text, self.at):
-            self.at = call.end()
-            return self._call()
+            return self._cut() if self._levels == MAX_LEVELS else self._nested(call.group())
         return self._bare(bare)
+
+    def _nested(self, opening: str) -> Json:
+        self._levels += 1
+        if opening == "{":
+            found = self._braces()
+        elif opening in _CLOSING:
+            found = self._items(_CLOSING[opening])
+        else:
+            self.at += len(opening)
+            found = self._call()
+        self._levels -= 1
+        return found
 
     def fields(self, *, closing: str) -> dict[str, Json]:
         found: dict[str, Json] = {}

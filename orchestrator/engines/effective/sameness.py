@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
 from enum import StrEnum
 
 from orchestrator.engines.effective.reprs import is_sequence
-from orchestrator.values import Json
+from orchestrator.values import Json, read_json
 
 _HUMAN = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[kKmMgG])")
 _UNITS = {"k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30}
@@ -133,10 +132,9 @@ def _read(value: Json) -> Json:
 
 def _json(text: str) -> Json:
     try:
-        found: Json = json.loads(text)
+        return read_json(text)
     except ValueError:
         return text
-    return found
 
 
 def _like_mapping(declared: Mapping[str, Json], running: Json) -> Likeness:

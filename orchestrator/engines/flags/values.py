@@ -14,7 +14,7 @@ from orchestrator.engines.flags.history import load_history
 from orchestrator.engines.flags.model import Catalogue, Flag, Severity, ValueKind
 from orchestrator.engines.flags.nearest import is_slip_of, listed, nearest, versions_that
 from orchestrator.engines.flags.reading import spellings
-from orchestrator.values import Json
+from orchestrator.values import Json, read_json
 
 HUMAN_INT = re.compile(r"\s*(\d+(?:\.\d+)?)([kKmMgGtT])\s*$")
 FACTORS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -77,11 +77,10 @@ def dotted_value(word: str, *, is_added: bool = False) -> Json:
     if is_added:
         return list(word.split(","))
     try:
-        value: Json = json.loads(word)
+        return read_json(word)
     except ValueError:
         number = human_int(word)
         return word if number is None else number
-    return value
 
 
 def human_int(word: str) -> int | None:
@@ -94,7 +93,7 @@ def human_int(word: str) -> int | None:
 
 def _json_text_faults(catalogue: Catalogue, flag: Flag, word: str) -> Iterator[Fault]:
     try:
-        value = json.loads(word)
+        value = read_json(word)
     except ValueError as exc:
         place = exc.pos + 1 if isinstance(exc, json.JSONDecodeError) else 1
         why = exc.msg if isinstance(exc, json.JSONDecodeError) else str(exc)

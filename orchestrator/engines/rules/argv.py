@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.engines.engine import EngineCommand
 from orchestrator.engines.given import given
 from orchestrator.engines.words import Parser
-from orchestrator.values import Json
+from orchestrator.values import Json, read_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,6 @@ def _read(value: Json) -> Json:
     if not isinstance(value, str) or not value.startswith(("{", "[")):
         return value
     try:
-        found: Json = json.loads(value)
-    except (ValueError, RecursionError):
+        return read_json(value)
+    except ValueError:
         return value
-    return found
