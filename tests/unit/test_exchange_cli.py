@@ -102,6 +102,7 @@ def test_the_same_file_is_imported_once(tmp_path: Path, capsys: pytest.CaptureFi
     ("content", "says"),
     [
         ('{"a": 1, "b": 2}', "x.json is no result that gate0 knows"),
+        ("a,b,c\n" + "x" * 200_000 + ",2,3\n", "x.json is no result that gate0 knows"),
         (
             '{"request_throughput": 1, "output_throughput": 1}',
             "(read as vLLM bench serve result): duration: is missing",

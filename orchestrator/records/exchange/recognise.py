@@ -89,7 +89,10 @@ def _objects(text: str) -> tuple[Mapping[str, Any], ...]:
     """One object, a list of them, several after each other (JSON Lines, appended results), or a CSV with a head."""
     found = _documents(text)
     if found is None:
-        lines = list(csv.DictReader(io.StringIO(text)))
+        try:
+            lines = list(csv.DictReader(io.StringIO(text)))
+        except csv.Error:
+            return ()
         return tuple(lines) if lines and len(lines[0]) > 2 else ()
     if len(found) == 1 and isinstance(found[0], list):
         found = found[0]
