@@ -32,7 +32,8 @@ SYMPTOMS = (
         cause="model_not_found",
         pattern=r"failed to open GGUF file '(?P<path>[^']*)'",
         message="no model file at {path}",
-        hint="check model.path; it must be mounted into the container (container.mounts)",
+        hint="check model.path, or of a draft model serve.speculative.model; a container needs it mounted "
+        "(container.mounts)",
     ),
     Symptom(
         cause="hub_unreachable",
@@ -47,8 +48,14 @@ SYMPTOMS = (
         hint="image: a newer build of llama.cpp",
     ),
     Symptom(
+        cause="no_mtp_layers",
+        pattern=r"context type MTP requested but model doesn't contain MTP layers",
+        message="serve.speculative wants the model to draft with its own MTP layers, and the checkpoint holds none",
+        hint="leave out serve.speculative, or take a GGUF file that was converted with its MTP layers",
+    ),
+    Symptom(
         cause="kv_too_small",
-        pattern=r"failed to (?:allocate|initialize|create).*(?:KV|kv.cache|context)",
+        pattern=r"failed to (?:allocate|initialize) (?!speculative).*(?:KV|kv.cache|context)|failed to create.context",
         message="the context pool of serve.max_model_len x serve.max_num_seqs does not fit",
         hint="lower serve.max_model_len or serve.max_num_seqs, or serve.kv_cache_dtype: q8_0",
     ),
@@ -60,6 +67,12 @@ SYMPTOMS = (
     ),
     *GPU_SYMPTOMS,
     *HOST_SYMPTOMS,
+    Symptom(
+        cause="draft_unusable",
+        pattern=r"failed to load draft model, '(?P<draft>[^']+)'|failed to create (?P<kind>MTP|draft) context",
+        message="llama-server could not set up what drafts ({draft}{kind})",
+        hint="the log says why above this line; check serve.speculative and its model, or leave it out",
+    ),
     Symptom(
         cause="bad_chat_template",
         pattern=r"chat template .*(?:not supported|failed|error)|failed to parse chat template",
