@@ -75,13 +75,15 @@ def test_each_declared_setting_is_set_beside_what_runs(case: dict[str, Any]) -> 
     assert json.dumps(rows) == json.dumps(case["rows"])
 
 
-@pytest.mark.parametrize("case", cases())
-def test_what_the_engine_changed_is_quoted_in_its_own_words(case: dict[str, Any]) -> None:
-    heard = told(case["told"], more_log=tuple(case.get("more_log", ())))
+def test_what_the_engine_changed_is_quoted_in_its_own_words() -> None:
+    quoted = []
+    for case in (c.values[0] for c in cases()):
+        heard = told(case["told"], more_log=tuple(case.get("more_log", ())))
+        changed = [row for row in compared(case).compared if row.agreement is Agreement.CHANGED]
+        quoted += [(row.path, bool(row.quote and any(row.quote in line for line in heard.log))) for row in changed]
 
-    changed = [row for row in compared(case).compared if row.agreement is Agreement.CHANGED]
-
-    assert all(row.quote and any(row.quote in line for line in heard.log) for row in changed)
+    assert len(quoted) >= 5
+    assert [path for path, is_said in quoted if not is_said] == []
 
 
 def test_a_row_that_fails_says_why() -> None:
