@@ -10,11 +10,12 @@ from orchestrator.foreign import carrying
 from orchestrator.foreign.container_words import hide_keys, waiting
 from orchestrator.foreign.env_values import environment, say
 from orchestrator.foreign.found import Found
+from orchestrator.foreign.launcher import through_launcher
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import ReadFile, Served, Word, find_servers, read_script
 from orchestrator.foreign.shell.beside import started_elsewhere
 from orchestrator.foreign.shell.expanding import home_for_tilde
-from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES
+from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, is_launcher
 from orchestrator.values import Json
 
 FORM = "command"
@@ -70,7 +71,7 @@ def launch_of(served: Served, *, form: str, source: str, carried: Mapping[str, J
     safe = hide_keys(served.words)
     told = environment(served.env)
     words = tuple(_at_home(word) for word in safe.words)
-    return Launch(
+    launch = Launch(
         form=form,
         source=source,
         words=tuple(word.text for word in words),
@@ -79,6 +80,8 @@ def launch_of(served: Served, *, form: str, source: str, carried: Mapping[str, J
         carried=carried,
         notes=say((*served.notes, *told.notes, *safe.notes, *waiting(words)), secrets=(*told.secrets, *safe.secrets)),
     )
+    is_started_through = bool(served.behind) and is_launcher(served.behind[0].text)
+    return through_launcher(launch, served.behind) if is_started_through else launch
 
 
 def _at_home(word: Word) -> Word:

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 
 from orchestrator.foreign.model import Launch
-from orchestrator.foreign.waiting import waits
+from orchestrator.foreign.waiting import is_named_gap, waits
 
 MAX_NAME = 80
 SAYS_NOTHING = re.compile(
@@ -26,12 +26,18 @@ def profile_name(launch: Launch, model: str | None) -> str:
     """Lower case, letters, digits, `.`, `_` and `-`: the source's own name, else the model's."""
     of_model = _FILE.sub("", (model or "").rstrip("/").rpartition("/")[2])
     is_plain = bool(of_model) and not waits(of_model) and launch.form in _CALLED and _says_nothing(launch.name or "")
-    given = (None if is_plain else launch.name) or of_model or PurePath(launch.source).name
+    given = None if is_plain or waits(launch.name or "") else launch.name
+    given = given or ("" if _is_open(of_model, launch.source) else of_model) or PurePath(launch.source).name
     for suffix in _SUFFIXES:
         given = given.removesuffix(suffix)
     slug = re.sub(r"[^a-z0-9._-]+", "-", given.lower()).strip("-._")
     slug = re.sub(r"-{2,}", "-", slug)[:MAX_NAME].rstrip("-._")
     return slug or "imported"
+
+
+def _is_open(of_model: str, source: str) -> bool:
+    """A model that only a shell or the reader knows, in a file, whose name then tells more."""
+    return (waits(of_model) or is_named_gap(of_model)) and "." in source
 
 
 def _says_nothing(name: str) -> bool:

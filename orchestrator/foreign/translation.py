@@ -326,7 +326,7 @@ class _Translation:
             **({"container": settings.document} if settings.document and "image" in self.document else {}),
         }
         words = tuple(self.said[id(item)] for item in self.items if id(item) in self.said)
-        answered = {(note.where, note.what) for note in (*words, *self.notes) if note.fate is Fate.PERSON}
+        answered = {(note.where, note.what) for note in (*words, *self.notes) if note.fate is not Fate.KEPT}
         read = [n for n in self.launch.notes if not (n.why.startswith(WAITS) and (n.where, n.what) in answered)]
         return Draft(
             document={key: self.document[key] for key in ORDER if key in self.document and self.document[key] != {}},

@@ -95,6 +95,11 @@ def base_name(word: str) -> str:
     return re.split(r"[/\\]", word)[-1]
 
 
+def is_launcher(word: str) -> bool:
+    """True for spark-vllm-docker's `launch-cluster.sh`, wherever it lies."""
+    return base_name(word) == "launch-cluster.sh"
+
+
 def _module(words: Sequence[str]) -> str | None:
     for index, word in enumerate(words):
         if word == "-m":

@@ -25,6 +25,7 @@ from orchestrator.foreign.shell.parsing import (
     parse,
 )
 from orchestrator.foreign.shell.pieces import RawWord, Reference, Text
+from orchestrator.foreign.shell.using import Uses
 
 MAX_COMMANDS = 2_000
 MAX_CALLS = 8
@@ -97,6 +98,9 @@ class _Run:
     notes: list[Note] = field(default_factory=list)
     functions: dict[str, Group] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
+    choices: list[tuple[tuple[str, ...], str, int]] = field(default_factory=list)
+    """Variables that code sets of which only running it tells whether it runs: names, block, line."""
+    uses: Uses = field(default_factory=Uses)
     exports_all: bool = False
     depth: int = 0
 
@@ -167,8 +171,7 @@ class _Run:
         changed = sorted(name for name, value in inner.values.items() if kept.values.get(name) != value)
         variables.uncertain.update(changed)
         if changed:
-            why = f"set in `{block} …`, which only running it tells: not taken"
-            self.note(Fate.PERSON, ", ".join(changed), line, why)
+            self.choices.append((tuple(changed), block, line))
 
     def branches(self, statement: If, variables: Variables, *, block: str | None) -> bool | None:
         for index, branch in enumerate(statement.branches):
@@ -204,6 +207,7 @@ class _Run:
             for assignment in statement.assignments:
                 self.assign(assignment, variables, exports=self.exports_all)
             return True
+        self.uses.command(statement)
         first = statement.words[0].plain
         if first in _DECLARES:
             self.declare(statement, variables)
@@ -279,6 +283,7 @@ class _Run:
         head = raw.pieces[0]
         if name is None or not isinstance(head, Text):
             return
+        self.uses.assignment(name, raw)
         written, _, rest = head.text.partition("=")
         value = (replace(head, text=rest), *raw.pieces[1:])
         if raw.items is not None:
@@ -356,6 +361,10 @@ class _Run:
         self.note(Fate.TRANSLATED, f"source {path}", line, "read, and what it sets was filled in")
 
     def say_variables(self, variables: Variables, line: int) -> None:
+        for names, block, at in self.choices:
+            if used := [name for name in names if self.uses.reach(name)]:
+                why = f"set in `{block} …`, which only running it tells: not taken"
+                self.note(Fate.PERSON, ", ".join(used), at, why)
         if variables.defaults:
             shown = ", ".join(f"{name}={_masked(name, value)}" for name, value in variables.defaults.items())
             self.note(Fate.TRANSLATED, shown, line, "defaults, taken because nothing sets these variables")

@@ -12,7 +12,7 @@ from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell.beside import beside_server, circumstances
 from orchestrator.foreign.shell.commands import Command, Script
 from orchestrator.foreign.shell.expanding import Word
-from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, SHELLS, base_name, program_at
+from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, SHELLS, base_name, is_launcher, program_at
 from orchestrator.foreign.shell.remote import over_ssh
 from orchestrator.foreign.shell.script import ReadFile, read_script, split_words
 
@@ -73,6 +73,7 @@ class Served:
         words: From the program's own word on.
         env: What is exported to it and assigned before it.
         from_shell: It stood in the text of a `bash -c`.
+        behind: The start script in front of it, with its options.
         notes: What was taken off, and what else the script does.
     """
 
@@ -81,6 +82,7 @@ class Served:
     env: Mapping[str, Word]
     line: int
     from_shell: bool = False
+    behind: tuple[Word, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
@@ -330,10 +332,10 @@ def _behind_wrapper(words: tuple[Word, ...], env: dict[str, Word], search: _Sear
         why = "runs in a service of a compose file: give its image, and see what the service sets"
         search.note(Fate.PERSON, taken, words[0].line, why)
         env.update(_given_variables(words[:at]))
-    else:
+    elif not is_launcher(texts[0]):
         why = "stands before the server's command: gate0 starts the server alone"
         search.note(Fate.PERSON, taken, words[0].line, why)
-    return _served(program_at(texts, at) or "", words[at:], env, search)
+    return replace(_served(program_at(texts, at) or "", words[at:], env, search), behind=words[:at])
 
 
 def _given_variables(words: tuple[Word, ...]) -> dict[str, Word]:
