@@ -9,6 +9,7 @@ from orchestrator.engines.engine import Advisory, Engine, Placement
 from orchestrator.engines.flags.checking import check_profile
 from orchestrator.engines.flags.loading import choose_for
 from orchestrator.engines.flags.model import Chosen, Finding, Severity
+from orchestrator.engines.partial import partial_findings
 from orchestrator.engines.rules.silencing import Heard, without_silenced
 from orchestrator.profile.model import Profile
 
@@ -27,7 +28,7 @@ class Remarks:
     """What is said of one profile.
 
     Attributes:
-        problems: What its engine cannot express, `(path, message)`; then there is no command to say more of.
+        problems: What its engine cannot express, `(path, message)`; more can be said of its words alone.
         errors: What would end the start.
         heard: Warnings and advice, those that the profile silences left out.
     """
@@ -44,7 +45,7 @@ def remarks(engine: Engine, profile: Profile, chosen: Chosen | None = None) -> R
         chosen: The list to hold it against; None: the shipped one of its version.
     """
     problems = engine.problems(profile)
-    findings = () if problems else _findings(engine, profile, chosen)
+    findings = _findings(engine, profile, chosen, is_whole=not problems)
     warnings = tuple(_advisory(finding) for finding in findings if finding.severity is not Severity.ERROR)
     return Remarks(
         problems=problems,
@@ -56,10 +57,8 @@ def remarks(engine: Engine, profile: Profile, chosen: Chosen | None = None) -> R
 def faults(engine: Engine, profile: Profile, chosen: Chosen | None = None) -> tuple[tuple[str, str], ...]:
     """Why this profile cannot be started, `(path, message)` each; () when it can. The rules are not asked."""
     problems = engine.problems(profile)
-    if problems:
-        return problems
-    errors = (found for found in _findings(engine, profile, chosen) if found.severity is Severity.ERROR)
-    return tuple((found.path, worded(found)) for found in errors)
+    found = _findings(engine, profile, chosen, is_whole=not problems)
+    return (*problems, *((one.path, worded(one)) for one in found if one.severity is Severity.ERROR))
 
 
 def worded(finding: Finding) -> str:
@@ -89,10 +88,12 @@ def silenced_line(codes: Collection[str]) -> str:
     return f"{len(codes)} silenced: {', '.join(dict.fromkeys(codes))}"
 
 
-def _findings(engine: Engine, profile: Profile, chosen: Chosen | None) -> tuple[Finding, ...]:
+def _findings(engine: Engine, profile: Profile, chosen: Chosen | None, *, is_whole: bool) -> tuple[Finding, ...]:
     held_against = chosen or choose_for(profile)
     if held_against is None:
         return ()
+    if not is_whole:
+        return partial_findings(profile, held_against)
     return check_profile(profile, engine.command(profile, Placement(nodes=profile.nodes)), held_against)
 
 

@@ -60,6 +60,25 @@ def test_the_same_error_stops_a_plan_by_file_and_line(folder: Path, capsys: pyte
     assert "p.yaml:9: flags.max-num-sequences: " in capsys.readouterr().err
 
 
+def test_a_setting_that_the_engine_lacks_hides_no_bad_flag(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text(
+        "name: p\nengine: llamacpp\nruntime: process\nbinary: llama-server\nengine_version: b10434\n"
+        "model: {path: /m.gguf}\nserve: {kv_cache_dtype: fp8, seed: 1}\nflags:\n  flash-attn: maybe\n  threads: lots\n"
+        'args: ["--seed", "2", "--no-such-flag"]\nenv: {LLAMA_ARG_CTX_SIZ: "1"}\n' + QUIET
+    )
+
+    assert main(["validate", "p.yaml", "--least", "warning"]) == 2
+
+    assert [line.split(": ")[:3] for line in lines(capsys) if line.startswith("p.yaml")] == [
+        ["p.yaml:7", "error profile", "serve.kv_cache_dtype"],
+        ["p.yaml:9", "error flag_choice", "flags.flash-attn"],
+        ["p.yaml:10", "error flag_value", "flags.threads"],
+        ["p.yaml:11", "error profile", "args[0]"],
+        ["p.yaml:11", "error unknown_flag", "args[2]"],
+        ["p.yaml:12", "warning unknown_variable", "env.LLAMA_ARG_CTX_SIZ"],
+    ]
+
+
 def test_an_allowed_flag_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("p.yaml").write_text(BASE + QUIET + "flags:\n  own-patch: 4\nallow_unknown_flags: [own-patch]\n")
 
