@@ -179,8 +179,7 @@ def _explain(printer: Printer, found: Found, name: str) -> int:
 def _explain_variable(printer: Printer, found: Found, name: str) -> int:
     from orchestrator.cli.flag_words import release, variable_rows
     from orchestrator.engines.flags.model import Chosen
-    from orchestrator.engines.flags.nearest import nearest
-    from orchestrator.engines.flags.variables import check_env
+    from orchestrator.engines.flags.variables import check_env, meant
     from orchestrator.errors import InputError
 
     catalogue = found.catalogue
@@ -189,9 +188,8 @@ def _explain_variable(printer: Printer, found: Found, name: str) -> int:
         return _explain(printer, found, of_flag.name)
     if name not in catalogue.env:
         said = check_env(Chosen(catalogue=catalogue, wanted=catalogue.version), {name: "1"})
-        near = nearest(name, catalogue.env)
         message = said[0].message if said else f"{release(catalogue)} reads no {name}"
-        raise InputError(message, hint=(said[0].hint if said else None) or (f"did you mean {near}?" if near else None))
+        raise InputError(message, hint=(said[0].hint if said else None) or meant(catalogue, name))
     rows = list(variable_rows(catalogue.env[name], found.history.env.get(name), found.history))
     printer.table((name, release(catalogue)), rows)
     printer.document(

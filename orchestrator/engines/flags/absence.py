@@ -66,7 +66,8 @@ def _unknown(saying: Saying, given: Given) -> Finding:
 
 
 def _hint(saying: Saying, given: Given, spelling: str, rename: Rename | None, elsewhere: str | None) -> str:
-    told = [f"exists {elsewhere}"] if elsewhere else []
+    is_told = elsewhere is not None and not (rename is not None and _came_back(saying, spelling, rename))
+    told = [f"exists {elsewhere}"] if is_told else []
     known = spellings(saying.catalogue)
     if rename is not None:
         new = " or ".join(rename.new)
@@ -85,6 +86,14 @@ def _where_known(saying: Saying, spelling: str) -> str | None:
     if span is not None and span.alias_of is None:
         return when_there(span, history)
     return versions_that(saying.catalogue.engine, lambda one: spelling in spellings(one))
+
+
+def _came_back(saying: Saying, spelling: str, rename: Rename) -> bool:
+    """A later version took the old spelling again: for this one only what took over counts."""
+    here, since = version_key(saying.catalogue.version), version_key(rename.since)
+    engine = saying.catalogue.engine
+    later = (version for version in load_history(engine).whole if version_key(version) >= since)
+    return since <= here and any(spelling in spellings(load(engine, version)) for version in later)
 
 
 def _is_gone(saying: Saying, spelling: str, rename: Rename | None) -> bool:

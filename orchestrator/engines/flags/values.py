@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from orchestrator.engines.flags.history import load_history
 from orchestrator.engines.flags.model import Catalogue, Flag, Severity, ValueKind
-from orchestrator.engines.flags.nearest import is_slip_of, listed, nearest, versions_that
+from orchestrator.engines.flags.nearest import is_slip_of, listed, nearest, nearest_value, versions_that
 from orchestrator.engines.flags.reading import spellings
 from orchestrator.values import Json, read_json
 
@@ -241,7 +241,7 @@ def _no_integer(catalogue: Catalogue, flag: Flag, word: str, path: str) -> Fault
 
 
 def _no_choice(catalogue: Catalogue, flag: Flag, word: str, path: str) -> Fault:
-    near = nearest(word, flag.choices)
+    near = nearest_value(word, flag.choices)
     elsewhere = None
     if not path:
         elsewhere = _when_taken(catalogue, flag, word)
@@ -278,7 +278,7 @@ def _takes(catalogue: Catalogue, name: str, word: str) -> bool:
 def _unknown_value(catalogue: Catalogue, flag: Flag, word: str, path: str) -> Iterator[Fault]:
     if not word or re.search(r"[/.:{]", word):
         return  # a file, a class or a template: plugins bring values of their own
-    near = nearest(word, flag.known)
+    near = nearest_value(word, flag.known)
     hint = f"did you mean `{near}`?" if near else f"known: {listed(flag.known)}"
     yield Fault(
         code="flag_choice",

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from orchestrator.engines.flags.facts import load_facts
 from orchestrator.engines.flags.history import load_history, when_there
-from orchestrator.engines.flags.model import Chosen, Finding, Flag, Severity, ValueKind
+from orchestrator.engines.flags.model import Catalogue, Chosen, Finding, Flag, Severity, ValueKind
 from orchestrator.engines.flags.nearest import nearest
-from orchestrator.engines.flags.saying import Saying
+from orchestrator.engines.flags.saying import PROGRAMS, Saying
 from orchestrator.engines.flags.values import value_faults
 from orchestrator.engines.images import version_key
 from orchestrator.profile.model import EnvValue
@@ -18,6 +18,9 @@ NEGATIVE = "LLAMA_ARG_NO_"
 
 READ_ELSEWHERE_TOO = frozenset({"sglang"})
 """Engines that read variables which no table of theirs lists."""
+
+ALIKE = 0.8
+"""How similar the rest of a variable's name must be to be suggested."""
 
 SWITCH_WORDS = frozenset({"on", "enabled", "true", "1", "off", "disabled", "false", "0"})
 
@@ -57,14 +60,32 @@ def _gone(saying: Saying, name: str, origin: str) -> Iterator[Finding]:
         told = f"{saying.release} reads {name} no more"
         yield _finding("removed_variable", name, origin, told, f"it was read {when_there(span, history)}")
     elif catalogue.env and catalogue.env_prefix and name.startswith(catalogue.env_prefix):
-        near = nearest(name, catalogue.env)
-        later = f"it is read {when_there(span, history)}" if span else None
-        hint = later or (f"did you mean {near}?" if near else None)
+        hint = f"it is read {when_there(span, history)}" if span else meant(catalogue, name)
         if catalogue.engine in READ_ELSEWHERE_TOO:
             told = f"{name} is not among the variables known of {saying.release}"
             yield _finding("unknown_variable", name, origin, told, hint, severity=Severity.ADVICE)
         else:
             yield _finding("unknown_variable", name, origin, f"{saying.release} reads no {name}", hint)
+
+
+def meant(catalogue: Catalogue, name: str) -> str | None:
+    """In words the variable that was probably meant; of one that is read no more, what took over."""
+    facts, history = load_facts(catalogue.engine).variables, load_history(catalogue.engine)
+    prefix = catalogue.env_prefix or ""
+    bare = {known.removeprefix(prefix): known for known in (*facts, *history.env, *catalogue.env)}
+    # The prefix is all alike, and left out: with it far names look near.
+    near = nearest(name.removeprefix(prefix), bare, least=ALIKE)
+    if near is None:
+        return None
+    found = bare[near]
+    if found in catalogue.env:
+        return f"did you mean {found}?"
+    fact = facts.get(found)
+    if fact is None:
+        return f"did you mean {found}, read {when_there(history.env[found], history)}?"
+    program = PROGRAMS.get(catalogue.engine, catalogue.engine)
+    took_over = f"use {fact.successor}" if fact.successor else "nothing took over"
+    return f"did you mean {found}? {program} {fact.since} and later do not read it: {took_over}"
 
 
 def _bad_value(saying: Saying, flag: Flag, name: str, value: str, origin: str) -> Iterator[Finding]:
