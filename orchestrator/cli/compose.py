@@ -108,7 +108,7 @@ def load_workloads(
 
 
 def past_runs(root: Path, profile: Profile) -> tuple[PastRun, ...]:
-    """The records of this profile that are there, oldest first; one that cannot be read is left aside.
+    """The records of this profile that are there, oldest first; one, or a store, that cannot be read is left aside.
 
     Their folders end with the digest's beginning, so a big store is not read for them.
     """
@@ -116,8 +116,10 @@ def past_runs(root: Path, profile: Profile) -> tuple[PastRun, ...]:
     from orchestrator.profile.digest import profile_digest
     from orchestrator.records.store import Store
 
-    store, found = Store(root), []
-    for path in sorted(root.glob(f"*-{profile_digest(profile)[:6]}/run.json")):
+    store, found, paths = Store(root), [], list[Path]()
+    with suppress(OSError):
+        paths = sorted(root.glob(f"*-{profile_digest(profile)[:6]}/run.json"))
+    for path in paths:
         try:
             run = store.find(str(path.parent)).run
         except InputError:
@@ -166,6 +168,11 @@ def resolve_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntr
     if names is not None:
         return resolve_hosts(names, inventory, LazySshConfig())
     return all_hosts(inventory, LazySshConfig()) or resolve_hosts(LOCAL, inventory, LazySshConfig())
+
+
+def entries_of(profile: Profile, names: str | None, hosts_file: str | None) -> tuple[HostEntry, ...]:
+    """The hosts of `--on` that a profile runs on, or the one behind a server that it attaches to."""
+    return (resolve_entries if profile.attach is None else evidence_entries)(names, hosts_file)
 
 
 def evidence_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntry, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from os.path import isfile  # false too where it cannot be told: a folder that is not ours, a name too long
 from pathlib import Path
 
 from orchestrator.errors import InputError
@@ -24,11 +25,11 @@ def find_run(store: Store, reference: str) -> StoredRun:
         InputError: No such run (with the nearest names), several, or it cannot be read.
     """
     path = Path(reference)
-    if path.name == RUN_FILE and path.is_file():
+    if path.name == RUN_FILE and isfile(path):
         path = path.parent
-    if (path / RUN_FILE).is_file():
+    if isfile(path / RUN_FILE):
         return store.find(str(path))
-    if reference == "latest" or (reference and (store.root / reference / RUN_FILE).is_file()):
+    if reference == "latest" or (reference and isfile(store.root / reference / RUN_FILE)):
         return store.find(reference)
     runs, _ = store.runs()
     if named := _named(runs, reference):

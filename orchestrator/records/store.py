@@ -187,7 +187,7 @@ class Store:
         """All runs, oldest first, and those that could not be read."""
         good: list[StoredRun] = []
         bad: list[Unreadable] = []
-        for path in sorted(self.root.glob(f"*/{RUN_FILE}")):
+        for path in self._run_files():
             try:
                 good.append(_open_run(path))
             except (OSError, ValueError, TypeError, KeyError) as exc:
@@ -201,9 +201,9 @@ class Store:
             InputError: No such run, several, or it cannot be read.
         """
         as_path = Path(reference)
-        if (as_path / RUN_FILE).is_file():
+        if os.path.isfile(as_path / RUN_FILE):
             return self._open(as_path)
-        names = sorted(p.parent.name for p in self.root.glob(f"*/{RUN_FILE}"))
+        names = [path.parent.name for path in self._run_files()]
         matches = names[-1:] if reference == "latest" else [n for n in names if reference in n]
         exact = [n for n in names if n == reference]
         matches = exact or matches
@@ -228,6 +228,14 @@ class Store:
         runs = [r for r in good if tuple(r.run.invocation[1:2]) in (("run",), ("sweep",))]
         same = [r for r in runs if r.run.profile_name == profile_name and _host_names(r.run) == wanted]
         return same[-1] if same else None
+
+    def _run_files(self) -> list[Path]:
+        try:
+            return sorted(self.root.glob(f"*/{RUN_FILE}"))
+        except OSError as exc:
+            raise InputError(
+                f"cannot look into {self.root}: {exc.strerror}", hint="`--results DIR` names another place"
+            ) from exc
 
     def _open(self, directory: Path) -> StoredRun:
         try:

@@ -68,6 +68,24 @@ def test_a_start_waits_for_nothing_that_only_a_sweep_needs() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_a_plan_needs_no_store_that_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.yaml").write_text(PROFILE)
+
+    assert main(["plan", str(tmp_path / "p.yaml"), "--on", "local", "--results", "x" * 5000]) == 0
+
+    assert "docker run" in capsys.readouterr().out
+
+
+def test_a_plan_for_an_attached_server_names_one_host_at_most(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.yaml").write_text("name: p\nengine: endpoint\nattach: http://127.0.0.1:9/v1\n")
+
+    assert main(["plan", str(tmp_path / "p.yaml"), "--on", "me@10.0.0.1,me@10.0.0.2"]) == 2
+
+    assert "looked at on one host, `--on` names 2" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("verb", list(VERBS))
 def test_every_verb_has_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0

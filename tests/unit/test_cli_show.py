@@ -170,3 +170,26 @@ def test_of_a_foreign_run_only_what_is_known_stands_there(tmp_path: Path, capsys
     assert words["model"] == "m"
     assert words["hosts"] == "box"
     assert {"image", "stage"} & {*words} == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("x" * 5000,), "no run or profile named 'xxx"),
+        (("last", "--results", "x" * 5000), "cannot look into xxx"),
+        (("last", "--results", "nowhere"), "no records in nowhere"),
+        (("a\0b",), "no run or profile named 'a\\x00b'"),
+    ],
+)
+def test_a_name_that_no_folder_can_have_is_the_users_mistake(
+    words: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["show", *words]) == 2
+
+    assert capsys.readouterr().err.startswith(f"error: {said}")

@@ -55,7 +55,7 @@ def plan(
     found = make_plan(
         loaded.profile,
         load_engines()[loaded.profile.engine],
-        compose.host_groups(loaded.profile, compose.resolve_entries(on, hosts_file)),
+        compose.host_groups(loaded.profile, compose.entries_of(loaded.profile, on, hosts_file)),
         suite=compose.load_suite(loaded.profile, suite),
         workloads=compose.load_workloads(workloads or loaded.profile.workloads, overrides, profile=loaded.profile),
         past_runs=compose.past_runs(compose.results_root(results), loaded.profile),

@@ -133,8 +133,7 @@ def take_road(
     names = tuple(workloads) or loaded.profile.workloads
     loads = () if options.deploy_only else compose.load_workloads(names, overrides, profile=loaded.profile)
     chosen = compose.no_suite() if options.deploy_only else compose.load_suite(loaded.profile, suite)
-    is_attached = loaded.profile.attach is not None
-    entries = compose.evidence_entries(on, hosts_file) if is_attached else compose.resolve_entries(on, hosts_file)
+    entries = compose.entries_of(loaded.profile, on, hosts_file)
     groups = compose.host_groups(loaded.profile, entries)
     store, cancel = Store(compose.results_root(results)), Cancel()
     earlier = compose.past_runs(store.root, loaded.profile)
@@ -159,7 +158,7 @@ def take_road(
                 options=options,
                 loaded=loaded,
                 revision=revision.read(),
-                evidence=Box(host=hosts[0]) if is_attached and hosts else None,
+                evidence=Box(host=hosts[0]) if loaded.profile.attach is not None and hosts else None,
                 past_runs=earlier,
             )
             road = compose.make_road(job, tools, store=store, observer=view, cancel=cancel, is_resumed=resume)
