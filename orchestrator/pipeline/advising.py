@@ -6,12 +6,14 @@ from orchestrator.deploy.own_flags import kept_list
 from orchestrator.engines.remarks import advisory_line, is_worrying, remarks, silenced_line
 from orchestrator.engines.rules.answering import answered
 from orchestrator.fleet.facts.checkpoint import Held, MtpWeights, declares_mtp, read_mtp_weights
+from orchestrator.pipeline.own_list import is_to_be_read
 from orchestrator.pipeline.planning import served
 from orchestrator.pipeline.preparing import facts_of
 from orchestrator.pipeline.road import Road
 from orchestrator.profile.model import Profile
 
 NO_WEIGHTS = "no_mtp_weights"
+LIST = "flag_list"
 
 
 def say_remarks(road: Road) -> None:
@@ -19,7 +21,9 @@ def say_remarks(road: Road) -> None:
     job = road.job
     road.chosen = None if road.tools.own_flags is None else kept_list(job.profile)
     heard = remarks(job.engine, job.profile, road.chosen).heard
-    for advisory in answered(heard.advisories, served(job.profile, road.image_digest), job.past_runs):
+    is_moot = is_to_be_read(road)
+    advisories = tuple(a for a in heard.advisories if not (is_moot and a.code == LIST))
+    for advisory in answered(advisories, served(job.profile, road.image_digest), job.past_runs):
         road.note(advisory_line(advisory), is_warning=is_worrying(advisory))
     if heard.silenced:
         road.note(silenced_line(heard.silenced))

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from orchestrator.deploy.own_flags import find_kept
 from orchestrator.engines.effective.comparing import compare
 from orchestrator.engines.effective.documents import without_secrets
 from orchestrator.engines.effective.model import Agreement, Compared, Effective, Reading, Told
 from orchestrator.engines.effective.reading import VOICES, read
 from orchestrator.engines.engine import EngineCommand
-from orchestrator.engines.flags.loading import ENGINES, choose
+from orchestrator.engines.flags.loading import ENGINES, choose, version_text, versions, wanted_version
 from orchestrator.engines.flags.model import Chosen
 from orchestrator.pipeline.claims import OPEN_ENGINES
+from orchestrator.pipeline.own_list import own_list_of
 from orchestrator.pipeline.road import Road
 from orchestrator.pipeline.start_log import LOG_LINES, start_log
 from orchestrator.values import Json, in_words
@@ -81,15 +81,18 @@ def read_back(road: Road, found: Capabilities) -> ReadBack:
     return ReadBack(effective=replace(compared, compared=rows), told=told, chosen=chosen)
 
 
-def _list_for(road: Road, engine: str, version: str | None) -> Chosen | None:
-    """The image's own list where it was read before, else the shipped one of the version that the server told."""
+def _list_for(road: Road, engine: str, told: str | None) -> Chosen | None:
+    """The own list of what runs where it was read, else a shipped one.
+
+    Which one tells the server, if there is a list of just its version. Else it is a build of its own, and what the
+    profile states (`engine_version`, the image's tag) stands before the list nearest to what it says.
+    """
     if engine not in ENGINES:
         return None
-    digest = None if road.tools.own_flags is None else road.image_digest
-    own = None if digest is None else find_kept(engine, digest)
-    if own is None:
-        return choose(engine, version)
-    return Chosen(catalogue=own, wanted=own.version, note="the image's own list")
+    if (own := own_list_of(road, engine)) is not None:
+        return own
+    version = None if told is None else version_text(told)
+    return choose(engine, told if version in versions(engine) else wanted_version(road.job.profile) or told)
 
 
 def collect(target: Target, engine: str, log: Sequence[str] = ()) -> Told:

@@ -168,7 +168,7 @@ class Rank:
 class Road:
     """The state of one journey. `run` is the record so far; `save` writes it.
 
-    `chosen`: the flag list that its words were held against before the image was there; None: the shipped one.
+    `chosen`: the flag list that its words are held against: the image's own, once it was read; None: the shipped one.
     """
 
     def __init__(

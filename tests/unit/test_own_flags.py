@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,11 @@ from orchestrator.deploy.own_flags import (
 from orchestrator.deploy.runtime import PYTHON, IsCancelled, Question, Runtime
 from orchestrator.engines.flags import inside
 from orchestrator.engines.flags.document import encode
-from orchestrator.engines.flags.loading import load
+from orchestrator.engines.flags.loading import load, versions
 from orchestrator.engines.flags.model import Catalogue, Flag, ValueKind
 from orchestrator.errors import Interrupted, InvalidFile, RuntimeFailure
 from orchestrator.fleet.host import Completed
-from orchestrator.pipeline.events import Notice
+from orchestrator.pipeline.events import Notice, StageBegan, StageMoved
 from orchestrator.profile.loading import load_file
 from orchestrator.profile.model import RuntimeKind, Serve
 from tests.contract.runtime_fakes import FakeRuntime
@@ -310,6 +311,61 @@ def test_an_unknown_flag_that_the_profile_allows_is_let_through(world: World) ->
     world.own_flags = own_list(lambda _: None)
 
     assert world.go().error is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "holder"),
+    [({}, "image"), ({"runtime": RuntimeKind.PROCESS, "image": None, "binary": "/opt/vllm"}, "program")],
+)
+def test_an_allowed_flag_that_the_own_list_lacks_is_warned_of_before_the_start(
+    world: World, changes: dict[str, Any], holder: str
+) -> None:
+    world.profile = profile(flags={"mxfp4-backend": "marlin"}, allow_unknown_flags=("mxfp4-backend",), **changes)
+    world.runtime.images["/opt/vllm"] = "file:sha256:aaaa"
+    world.own_flags = own_list(lambda _: None)
+
+    world.go()
+    said = [e.text for e in world.events if isinstance(e, Notice) and e.is_warning and "mxfp4" in e.text]
+    began = [i for i, e in enumerate(world.events) if isinstance(e, StageBegan) and e.stage == "start"]
+
+    assert said == [
+        f"unknown_flag: this {holder}'s own list has no --mxfp4-backend, which allow_unknown_flags lets through: "
+        "it will refuse to start"
+    ]
+    assert any(isinstance(e, Notice) and e.text == said[0] for e in world.events[: began[0]])
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_which_shipped_list_stands_in_is_said_only_where_the_own_one_cannot_be_read(
+    world: World, is_readable: bool
+) -> None:
+    def fail(*_: object) -> Catalogue:
+        raise RuntimeFailure("no list")
+
+    world.profile = profile(image="mine/vllm:spark")
+    world.runtime.images["mine/vllm:spark"] = "sha256:aaaa"
+    world.own_flags = own_list(lambda _: None) if is_readable else fail
+
+    world.go()
+    said = [text for text in notes(world) if "nothing tells the version of vllm" in text]
+
+    newest = versions("vllm")[-1]
+    shipped = f"nothing tells the version of vllm; the flag list of the newest one known, {newest}, is used"
+    assert said == ([] if is_readable else [f"no list; the shipped list alone was checked: {shipped}"])
+
+
+@pytest.mark.parametrize(("engine", "count"), [("llamacpp", 0), ("vllm", 1)])
+def test_reading_a_list_is_shown_where_it_may_take_long(world: World, engine: str, count: int) -> None:
+    listed = load(engine, versions(engine)[-1])
+    world.profile = profile(
+        engine=engine, runtime=RuntimeKind.PROCESS, image=None, binary="/opt/server", serve=Serve(max_num_seqs=8)
+    )
+    world.runtime.images["/opt/server"] = "file:sha256:aaaa"
+    world.own_flags = lambda *_: replace(listed, is_own=True)
+
+    world.go()
+
+    assert sum(isinstance(e, StageMoved) and "flag list" in e.text for e in world.events) == count
 
 
 def test_what_the_image_alone_warns_of_is_a_note_and_can_be_silenced(world: World) -> None:

@@ -22,7 +22,7 @@ from orchestrator.pipeline.events import Notice
 from orchestrator.pipeline.reading_back import collect
 from orchestrator.pipeline.road import Box, Job, Options
 from orchestrator.pipeline.start_log import LOG_LINES, mask
-from orchestrator.profile.model import Serve
+from orchestrator.profile.model import RuntimeKind, Serve
 from orchestrator.values import Json
 from orchestrator.wire.chat import Claims, Target
 from tests.contract.fakes import FakeHost
@@ -388,3 +388,42 @@ def test_an_image_whose_own_list_was_read_is_compared_by_that(
 
     assert stored(world).run.effective["catalogue"]["version"] == "0.30.1+patched"
     assert stored(world).run.effective["catalogue"]["note"] == "the image's own list"
+
+
+def test_a_programs_own_list_is_compared_by_though_nothing_keeps_it(world: Reading) -> None:
+    own = replace(load("vllm", "0.30.0"), version="0.30.1+patched", is_own=True)
+    asked: list[str] = []
+    world.own_flags = lambda _, subject, __: (asked.append(subject.image), own)[1]
+    world.profile = profile(runtime=RuntimeKind.PROCESS, image=None, binary="/opt/bin/vllm")
+    world.runtime.images["/opt/bin/vllm"] = "file:sha256:aaaa"
+    world.options = Options(keep=True, deploy_only=True)
+
+    world.go()
+    started = stored(world).run.effective["catalogue"]
+    world.go()
+    found_up = stored(world).run.effective["catalogue"]
+
+    assert started == {"engine": "vllm", "version": "0.30.1+patched", "note": "the program's own list"}
+    assert found_up == started
+    assert asked == ["/opt/bin/vllm", "/opt/bin/vllm"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "told", "version"),
+    [
+        ({"engine_version": "0.30.0"}, "0.31.0", "0.31.0"),
+        ({"engine_version": "0.30.0"}, "0.1.dev1+gabcdef", "0.30.0"),
+        ({}, "0.1.dev1+gabcdef", "0.31.0"),
+        ({"image": "mine/vllm:spark"}, "0.31.7", "0.31.0"),
+    ],
+)
+def test_a_build_of_its_own_is_compared_by_the_list_that_the_profile_states(
+    world: Reading, monkeypatch: pytest.MonkeyPatch, declared: dict[str, Any], told: str, version: str
+) -> None:
+    world.profile = profile(**declared)
+    world.runtime.images["mine/vllm:spark"] = "sha256:aaaa"
+    monkeypatch.setattr(Telling, "documents", {"/version": {"version": told}})
+
+    world.go()
+
+    assert stored(world).run.effective["catalogue"]["version"] == version
