@@ -25,6 +25,8 @@ from orchestrator.profile.wording import did_you_mean
 if TYPE_CHECKING:
     from orchestrator.cli.printer import Printer
 
+VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
+ROLLING = frozenset({"latest", "newest", "current", "stable", "nightly", "edge", "dev", "main", "master", "head"})
 UNKNOWN = frozenset({"unknown_flag", "removed_flag", "ambiguous_flag"})
 
 
@@ -43,6 +45,21 @@ def parted(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Versions and names: a version begins with a number, `v` and a number, or is a build."""
     versions = tuple(word for word in words if re.match(r"v?\d+(\.|$)|b\d+$", word))
     return versions, tuple(word for word in words if word not in versions)
+
+
+def refuse_rolling(engine: str, names: Sequence[str]) -> None:
+    """Of a word that names a version which moves: say which ones there are.
+
+    Raises:
+        InputError: There is such a word.
+    """
+    known = versions(engine)
+    for name in names:
+        if name.lower() in ROLLING:
+            raise InputError(
+                f"{name} is no version of {engine} that stays the same",
+                hint=f"one of {', '.join(known)}; without one the newest, {known[-1]}, is meant",
+            )
 
 
 def engine_of(image: str) -> str:

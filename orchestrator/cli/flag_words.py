@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 
 from orchestrator.engines.flags.comparing import Differences
@@ -81,14 +82,21 @@ def list_rows(flags: Sequence[Flag]) -> Iterator[Row]:
 
 
 def matching(catalogue: Catalogue, word: str) -> list[Flag]:
-    """Flags with the word in a spelling, a value, a variable or the group."""
+    """Flags with the word in a spelling, a value or a variable, or of a group whose name has it as a whole word."""
     wanted = word.lower().replace("_", "-")
-    return [flag for flag in catalogue.flags.values() if wanted in _text(flag)]
+    in_group = re.compile(rf"\b{re.escape(wanted)}\b")
+    return [flag for flag in catalogue.flags.values() if wanted in _text(flag) or in_group.search(_group_words(flag))]
 
 
 def _text(flag: Flag) -> str:
-    parts = (flag.name, *flag.aliases, *flag.negatives, *flag.choices, *flag.known, flag.env or "", flag.group or "")
+    parts = (flag.name, *flag.aliases, *flag.negatives, *flag.choices, *flag.known, flag.env or "")
     return " ".join(parts).lower().replace("_", "-")
+
+
+def _group_words(flag: Flag) -> str:
+    """`CacheConfig` as it is and as `cache config`."""
+    name = flag.group or ""
+    return f"{name} {re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name)}".lower()
 
 
 def explain_rows(flag: Flag, catalogue: Catalogue, history: History) -> Iterator[Row]:
@@ -144,7 +152,7 @@ def variable_rows(default: str | None, span: Span | None, history: History) -> I
     yield ("there", when_there(span, history) if span else f"in all versions from {history.whole[0]} on")
 
 
-def difference_rows(found: Differences, before: Catalogue, after: Catalogue, *, is_env: bool) -> Iterator[Row]:
+def difference_rows(found: Differences, before: Catalogue, after: Catalogue) -> Iterator[Row]:
     """What, flag, before, after."""
     for one in found.renamed:
         yield ("renamed", one.old, "", " or ".join(one.new))
@@ -163,9 +171,12 @@ def difference_rows(found: Differences, before: Catalogue, after: Catalogue, *, 
         yield ("key added", key, "", "")
     for key in found.keys_removed:
         yield ("key removed", key, "", "")
-    if is_env:
-        yield from (("variable added", name, "", "") for name in found.env_added)
-        yield from (("variable removed", name, "", "") for name in found.env_removed)
+
+
+def variable_difference_rows(found: Differences) -> Iterator[Row]:
+    """The same of variables."""
+    yield from (("variable added", name, "", "") for name in found.env_added)
+    yield from (("variable removed", name, "", "") for name in found.env_removed)
 
 
 def _signed(sign: str, values: Sequence[str]) -> str:

@@ -107,6 +107,68 @@ def test_a_comparison_is_a_document(capsys: Capture) -> None:
     assert "--max-num-partial-prefills" in found["removed"]
 
 
+@pytest.mark.parametrize(
+    ("words", "rows"),
+    [
+        ("vllm 0.31 0.33 max-num-seqs", ["nothing changed of --max-num-seqs from vllm 0.31.0 to vllm 0.33.0"]),
+        ("vllm 0.31 0.33 allowed_origins", ['default --allowed-origins ["*"] [] (since 0.32.0)']),
+        ("vllm 0.31 0.33 mamba-cache-mode", ["no effect --mamba-cache-mode"]),
+        ("vllm 0.31 0.33 grpc-port", ["added --grpc-port whole number, None"]),
+        (
+            "vllm 0.30 0.31 enable-mamba-fine-grained-prefix-cache",
+            ["renamed --enable-mamba-fine-grained-prefix-cache --enable-mamba-shared-prefix-checkpoint"],
+        ),
+        (
+            "vllm 0.30 0.31 enable-mamba-shared-prefix-checkpoint",
+            ["renamed --enable-mamba-fine-grained-prefix-cache --enable-mamba-shared-prefix-checkpoint"],
+        ),
+        ("vllm 0.26 0.27 max-num-partial-prefills", ["removed --max-num-partial-prefills whole number, at least 1"]),
+        (
+            "vllm 0.31 0.33 speculative-config.method",
+            ["choices --speculative-config.method -medusa -mlp_speculator +step5_mtp"],
+        ),
+        ("vllm 0.31 0.33 VLLM_P2P_MAX_PEERS", ["variable added VLLM_P2P_MAX_PEERS"]),
+        (
+            "llamacpp b10434 0.5.0-dev+0c1e57098 LLAMA_ARG_CTX_SIZE",
+            ["nothing changed of --ctx-size from llama-server b10434 to llama-server 0.5.0-dev+0c1e57098"],
+        ),
+    ],
+)
+def test_one_name_is_compared(capsys: Capture, words: str, rows: list[str]) -> None:
+    lines = [" ".join(line.split()) for line in told(capsys, *words.split()).splitlines()]
+
+    assert [line for line in lines if not line.startswith("change ")] == rows
+
+
+def test_the_keys_of_a_json_flag_are_compared_with_it(capsys: Capture) -> None:
+    lines = told(capsys, "vllm", "0.31", "0.33", "watchdog-config").splitlines()
+
+    assert [" ".join(line.split()) for line in lines[1:]] == [
+        "added --watchdog-config JSON",
+        "key added WatchdogConfig.check_interval",
+        "key added WatchdogConfig.dump_dir",
+        "key added WatchdogConfig.timeout",
+    ]
+
+
+def test_variables_are_compared_without_the_flags(capsys: Capture) -> None:
+    lines = told(capsys, "vllm", "0.31", "0.33", "--env").splitlines()
+
+    assert {" ".join(line.split()[:2]) for line in lines[1:-1]} == {"variable added", "variable removed"}
+    assert lines[-1] == f"{len(lines) - 2} changes of variables from vllm 0.31.0 to vllm 0.33.0"
+
+
+def test_the_default_of_a_flag_that_has_no_effect_any_more_is_no_change(capsys: Capture) -> None:
+    lines = told(capsys, "vllm", "0.31", "0.33").splitlines()
+
+    assert [line.split()[:-1] for line in lines if "--mamba-cache-mode" in line] == [["no", "effect"]]
+
+
+@pytest.mark.parametrize(("word", "count"), [("spec", 45), ("speculative", 41), ("specific", 91), ("sampling", 35)])
+def test_a_search_takes_a_group_by_a_whole_word_of_its_name(capsys: Capture, word: str, count: int) -> None:
+    assert told(capsys, "llamacpp", "b10434", "--search", word).splitlines()[-1].split()[0] == str(count)
+
+
 def test_a_list_and_a_flag_are_documents(capsys: Capture) -> None:
     whole = json.loads(told(capsys, "sglang", "0.5.23", "--json"))
     one = json.loads(told(capsys, "sglang", "0.5.23", "tp-size", "--json"))
@@ -154,6 +216,13 @@ def test_an_images_tag_tells_the_version(capsys: Capture) -> None:
         ),
         (("vllm", "0.31", "VLLM_LOGGING_LEVLE"), "hint: did you mean VLLM_LOGGING_LEVEL?"),
         (("vllm", "0.31", "0.32", "0.33"), "too many words"),
+        (("vllm", "latest"), "latest is no version of vllm that stays the same\nhint: one of 0.20.0, 0.22.0, "),
+        (("vllm", "0.31", "0.33", "max-nun-seqs"), "hint: did you mean --max-num-seqs?"),
+        (
+            ("vllm", "0.31", "0.33", "VLLM_P2P_MAX_PEER"),
+            "neither vllm 0.31.0 nor vllm 0.33.0 reads VLLM_P2P_MAX_PEER\n",
+        ),
+        (("vllm", "0.31", "0.33", "VLLM_P2P_MAX_PEER"), "hint: did you mean VLLM_P2P_MAX_PEERS?"),
         (("vlm",), "vlm: no engine"),
         (("vllm", "--engine", "sglang"), "vllm is an engine, and `--engine sglang` another"),
         (("vllm/vllm-openai:v0.31.0", "0.33"), "hint: `gate0 flags vllm 0.33` lists another version"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 ENGINES = ("vllm", "sglang", "llamacpp")
 NAMES = {"llama.cpp": "llamacpp", "llama-server": "llamacpp", "llama": "llamacpp"}
-VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
 
 
 def complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -26,8 +24,10 @@ def complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("target", required=False, shell_complete=complete)
-@click.argument("words", nargs=-1, metavar="[VERSION] [VERSION|NAME]")
-@click.option("--search", metavar="WORD", help="only flags with this in a spelling, a value or the group")
+@click.argument("words", nargs=-1, metavar="[VERSION] [VERSION] [NAME]")
+@click.option(
+    "--search", metavar="WORD", help="only flags with this in a spelling or a value, or of a group of this name"
+)
 @click.option("--env", "is_env", is_flag=True, help="environment variables instead of flags")
 @click.option("--engine", type=click.Choice(ENGINES), help="of an image whose name does not tell")
 @on_option
@@ -55,10 +55,12 @@ def flags(
     gate0 flags vllm 0.31 max-num-seqs                   one flag
     gate0 flags vllm 0.31 speculative-config.method      one key of a JSON flag
     gate0 flags vllm 0.31 0.33                           what changed
+    gate0 flags vllm 0.31 0.33 speculative-config        what changed of one flag
     gate0 flags vllm 0.31 --search parser
     gate0 flags my/vllm:patched --engine vllm --on spark01
     """
     from orchestrator.cli import flag_lists
+    from orchestrator.cli.flag_changes import show_changes
     from orchestrator.cli.printer import Printer
     from orchestrator.errors import InputError
 
@@ -78,10 +80,11 @@ def flags(
             f"{target} is an image, and has the flags of one version, not of {versions[0]}",
             hint=f"`gate0 flags {of} {versions[0]}` lists another version",
         )
-    if len(versions) > 2 or len(names) > 1 or (len(versions) == 2 and names):
+    if len(versions) > 2 or len(names) > 1:
         raise click.UsageError(f"too many words: {' '.join(words)}")
+    flag_lists.refuse_rolling(of, names)
     if len(versions) == 2:
-        return _compare(printer, of, versions, is_env=is_env)
+        return show_changes(printer, of, versions, names[0] if names else None, is_env=is_env)
     if image is None and not versions and not names and search is None and not is_env:
         return _say_versions(printer, (of,))
     if image is None:
@@ -153,7 +156,7 @@ def _explain(printer: Printer, found: Found, name: str) -> int:
     from dataclasses import replace
 
     from orchestrator.cli import flag_words
-    from orchestrator.cli.flag_lists import find_flag
+    from orchestrator.cli.flag_lists import VARIABLE, find_flag
     from orchestrator.engines.flags.document import encode
 
     catalogue, history = found.catalogue, found.history
@@ -195,29 +198,4 @@ def _explain_variable(printer: Printer, found: Found, name: str) -> int:
     printer.document(
         {"engine": catalogue.engine, "version": catalogue.version, "name": name, "default": catalogue.env[name]}
     )
-    return 0
-
-
-def _compare(printer: Printer, engine: str, versions: Sequence[str], *, is_env: bool) -> int:
-    from dataclasses import asdict
-
-    from orchestrator.cli.flag_lists import chosen_list
-    from orchestrator.cli.flag_words import difference_rows, release
-    from orchestrator.engines.flags.comparing import compare
-
-    before, after = (chosen_list(engine, version) for version in versions)
-    for one in (before, after):
-        if one.note is not None:
-            printer.warning(one.note)
-    found = compare(before.catalogue, after.catalogue, after.history)
-    rows = list(difference_rows(found, before.catalogue, after.catalogue, is_env=is_env))
-    head = (release(before.catalogue), release(after.catalogue))
-    printer.table(("change", "flag", *head), rows)
-    printer.answer(f"{len(rows)} changes from {head[0]} to {head[1]}")
-    if not is_env and (found.env_added or found.env_removed):
-        printer.answer(
-            f"and {len(found.env_added)} variables added, {len(found.env_removed)} removed; `--env` names them"
-        )
-    told = {"engine": engine, "before": before.catalogue.version, "after": after.catalogue.version}
-    printer.document({**told, **asdict(found)})
     return 0

@@ -46,6 +46,7 @@ class Differences:
 
     Attributes:
         added, removed: Without those that were renamed, or that became another flag's alias.
+        defaults, choices: Without those of flags that have no effect any more.
         deprecated: Newly so, or newly without effect.
         keys_added, keys_removed: Of JSON flags: `SpeculativeConfig.moe_backend`.
         env_added, env_removed: Variables; empty where one of the lists knows none.
@@ -70,12 +71,13 @@ def compare(before: Catalogue, after: Catalogue, history: History) -> Difference
     gone = {one.old for one in renamed}
     came = {name for one in renamed for name in one.new}
     both = [(flag, new[name].flag) for name, flag in sorted(before.flags.items()) if name in new]
+    working = [(then, now) for then, now in both if not now.is_inert and not now.is_removed]
     return Differences(
         added=tuple(sorted(name for name in after.flags if name not in old and name not in came)),
         removed=tuple(sorted(name for name in before.flags if name not in new and name not in gone)),
         renamed=renamed,
-        defaults=tuple(change for pair in both for change in _default_changed(*pair, after, history)),
-        choices=tuple(change for pair in both for change in _choices_changed(*pair)),
+        defaults=tuple(change for pair in working for change in _default_changed(*pair, after, history)),
+        choices=tuple(change for pair in working for change in _choices_changed(*pair)),
         deprecated=tuple(now for then, now in both if _is_going(now) and not _is_going(then)),
         keys_added=_only(_keys(after), _keys(before)),
         keys_removed=_only(_keys(before), _keys(after)),
