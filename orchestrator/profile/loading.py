@@ -137,7 +137,9 @@ def _find_parent(name: str, child: _Link, search: Sequence[Path]) -> Path:
     beside = child.path.parent
     try:
         if is_path(name) and not name.startswith(("/", "~")):
-            return find_profile(str(beside / name), search)
+            path = str(beside / name)
+            # `./args` beside a file named without a folder comes to `args`, which would be a name.
+            return find_profile(path if is_path(path) else f"./{path}", search)
         return find_profile(name, search if _is_searched(beside, search) else (beside, *search))
     except InputError as exc:
         what = f"no such parent: {exc.message}" + (f"; {exc.hint}" if exc.hint else "")

@@ -132,6 +132,17 @@ def test_a_parent_beside_the_child_comes_before_the_search_path(tmp_path: Path) 
     assert loaded.profile.image == "own/b:c"
 
 
+@pytest.mark.parametrize("named", ["child.yaml", "./child.yaml", "child", "sub/../child.yaml"])
+def test_a_parent_beside_the_child_needs_no_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    write(tmp_path, base=BASE, child=profile_text("child", "extends: ./base"))
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    loaded = load_profile(named, search=[Path()])
+
+    assert loaded.profile.lineage == ("base",)
+
+
 def test_a_circle_of_two_parents_is_drawn(tmp_path: Path) -> None:
     write(tmp_path, a=profile_text("a", "extends: b"), b=profile_text("b", "extends: a"))
 
