@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cli.main import main
+from orchestrator.fleet.facts import Docker, HostFacts
 from orchestrator.fleet.known_hosts import append_key, host_label
 from tests.contract.conftest import Sshd, free_port, keygen
 
@@ -67,6 +68,20 @@ def test_check_of_a_host_that_is_away_ends_with_3_and_says_why(
     assert code == 3
     assert "away: no SSH answer from 127.0.0.1 port" in err
     assert "cannot be used" in out
+
+
+def test_check_says_what_works_without_docker(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = HostFacts(host="local", read_at="2026-11-30T06:00:00Z", docker=Docker(problem="not_running"))
+    monkeypatch.setattr("orchestrator.fleet.facts.read_facts", lambda _: facts)
+
+    code, out, _ = gate0("hosts", "check", "local", capsys=capsys)
+    assert (code, out.splitlines()[-1]) == (3, "  cannot be used with Docker; `runtime: process` works")
+
+    _, told, _ = gate0("hosts", "check", "local", "--json", capsys=capsys)
+    (local,) = json.loads(told)["hosts"]
+    assert (local["is_usable"], local["runtimes"]) == (False, ["process"])
 
 
 def test_check_without_a_trusted_key_names_the_command_that_helps(

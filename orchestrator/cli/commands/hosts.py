@@ -36,7 +36,25 @@ class Checked:
 
     @property
     def is_usable(self) -> bool:
-        return self.error is None and all(c.level != "blocker" for c in self.concerns)
+        return self.error is None and not self.blockers
+
+    @property
+    def blockers(self) -> frozenset[str]:
+        """Codes of what stands in the way."""
+        return frozenset(c.code for c in self.concerns if c.level == "blocker")
+
+    @property
+    def runtimes(self) -> tuple[str, ...]:
+        """What a profile's `runtime` may be there."""
+        if self.error is not None or self.blockers - {"docker"}:
+            return ()
+        return ("process",) if self.blockers else ("docker", "process")
+
+    @property
+    def verdict(self) -> str:
+        if self.is_usable:
+            return "usable"
+        return "cannot be used with Docker; `runtime: process` works" if self.runtimes else "cannot be used"
 
     def as_json(self) -> dict[str, Any]:
         from dataclasses import asdict
@@ -46,6 +64,7 @@ class Checked:
             "name": self.entry.name,
             "address": self.entry.address,
             "is_usable": self.is_usable,
+            "runtimes": list(self.runtimes),
             "error": error,
             "lock": self.lock,
             "concerns": [asdict(c) for c in self.concerns],
@@ -84,7 +103,8 @@ def list_hosts(*, hosts_file: str | None, as_json: bool) -> int:
 def check(*, names: Sequence[str], hosts_file: str | None, as_json: bool) -> int:
     """Read the hosts' facts, say what stands in the way, and what differs between them.
 
-    Without NAMES: every host of hosts.yaml, else this machine. Exit code 3 when a host cannot be used.
+    Without NAMES: every host of hosts.yaml, else this machine. Exit code 3 when a host cannot be used,
+    or not with Docker.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -204,7 +224,7 @@ def _print_checked(printer: Printer, checked: Checked) -> None:
         printer.answer(f"  {concern.level.value}: {concern.message}\n    hint: {concern.hint}")
     if checked.error is not None:
         printer.error(checked.error.message, checked.error.hint)
-    printer.answer("  usable" if checked.is_usable else "  cannot be used")
+    printer.answer(f"  {checked.verdict}")
 
 
 def _summary(facts: HostFacts) -> list[tuple[str, str]]:
