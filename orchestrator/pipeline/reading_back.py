@@ -54,6 +54,13 @@ class ReadBack:
         return any(r.name == "speculates" and r.value is True for r in self.effective.readings)
 
     @property
+    def context_tok(self) -> int | None:
+        """Tokens of one request as the server runs them; None: it does not tell."""
+        rows = (c.running for c in self.effective.compared if c.path == "serve.max_model_len")
+        told = (r.value for r in self.effective.readings if r.name == "max_model_len")
+        return next((n for n in (*rows, *told) if isinstance(n, int) and not isinstance(n, bool)), None)
+
+    @property
     def counted(self) -> str:
         """`14 same, 2 changed by the engine, 1 not confirmable`; empty for nothing."""
         counts = {a: sum(c.agreement is a for c in self.effective.compared) for a in Agreement}
@@ -102,6 +109,17 @@ def collect(target: Target, engine: str, log: Sequence[str] = ()) -> Told:
     metrics = target.metrics() or {}
     labels = {name: target.metric_labels(name) for name in metrics if name.endswith(INFORMATION)}
     return Told(log=tuple(log[:LOG_LINES]), documents=documents, labels=labels, metrics=metrics)
+
+
+def context_words(declared: int | None, running: int | None) -> list[str]:
+    """How long a request may be, in words: what runs, and what was declared where that is another length."""
+    if running is None:
+        return [] if declared is None else [f"{declared} tokens of context (declared)"]
+    if declared is None or declared == running:
+        return [f"{running} tokens of context"]
+    if running < declared:
+        return [f"{running} of the declared {declared} tokens of context"]
+    return [f"{running} tokens of context, {declared} declared"]
 
 
 def note_differences(road: Road, found: ReadBack) -> None:

@@ -39,7 +39,7 @@ from orchestrator.pipeline.preparing import (
     spec_of,
     translate,
 )
-from orchestrator.pipeline.reading_back import note_differences, read_back
+from orchestrator.pipeline.reading_back import context_words, note_differences, read_back
 from orchestrator.pipeline.road import Rank, Road
 from orchestrator.pipeline.telemetry import Telemetry
 from orchestrator.profile.model import GeneratedKey
@@ -273,8 +273,7 @@ def effective(road: Road) -> StageOutcome:
     note_differences(road, read)
     words = [f"{road.job.engine.name} {found.version or 'of unknown version'}"]
     words.append(f"{slots} slots ({source})" if slots is not None else "slots unknown")
-    if claims.max_model_len is not None:
-        words.append(f"{claims.max_model_len} tokens of context")
+    words += context_words(road.job.profile.serve.max_model_len, read.context_tok or found.max_model_len)
     words += [f"declared and running: {read.counted}"] if read.counted else []
     return StageOutcome(detail=", ".join(words))
 

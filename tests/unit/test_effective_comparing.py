@@ -12,6 +12,7 @@ from orchestrator.engines.effective.comparing import compare
 from orchestrator.engines.effective.model import Agreement, Compared, Effective
 from orchestrator.engines.effective.reading import read
 from orchestrator.engines.engine import Engine, EngineCommand, Placement
+from orchestrator.engines.flags.loading import load as load_list
 from orchestrator.engines.flags.model import Catalogue, Flag, ValueKind
 from orchestrator.profile.building import build_profile
 from orchestrator.profile.model import Profile
@@ -58,7 +59,8 @@ def compared(case: dict[str, Any]) -> Effective:
     engine = ENGINES.get(profile.engine)
     command = engine.command(profile, Placement()) if engine else EngineCommand(argv=(), port=8000)
     readings = read(engine_of(case["told"]), heard)
-    catalogue = LIST if case.get("catalogue") else None
+    listed = case.get("catalogue")
+    catalogue = load_list("llamacpp", listed) if isinstance(listed, str) else LIST if listed else None
     return compare(profile, command, readings, heard, engine=case.get("engine"), catalogue=catalogue)
 
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.deploy.own_flags import FORMAT
-from orchestrator.deploy.runtime import LABEL_PORT, LABEL_RUN, Server, ServerSpec
+from orchestrator.deploy.own_flags import FORMAT, Subject
+from orchestrator.deploy.runtime import LABEL_PORT, LABEL_RUN, IsCancelled, Runtime, Server, ServerSpec
 from orchestrator.engines.effective.lines import QUOTE_CHARS
 from orchestrator.engines.flags.document import encode
 from orchestrator.engines.flags.loading import load
+from orchestrator.engines.flags.model import Catalogue
 from orchestrator.errors import RefusedError, RuntimeNotInstalled
 from orchestrator.pipeline.attached_host import serving_on
 from orchestrator.pipeline.claims import differing
@@ -26,7 +27,7 @@ from orchestrator.profile.model import RuntimeKind, Serve
 from orchestrator.values import Json
 from orchestrator.wire.chat import Claims, Target
 from tests.contract.fakes import FakeHost
-from tests.unit.gate_fakes import FakeTarget
+from tests.unit.gate_fakes import FakeTarget, Truth
 from tests.unit.road_fakes import World, profile, stored
 
 ECHO = (
@@ -393,7 +394,12 @@ def test_an_image_whose_own_list_was_read_is_compared_by_that(
 def test_a_programs_own_list_is_compared_by_though_nothing_keeps_it(world: Reading) -> None:
     own = replace(load("vllm", "0.30.0"), version="0.30.1+patched", is_own=True)
     asked: list[str] = []
-    world.own_flags = lambda _, subject, __: (asked.append(subject.image), own)[1]
+
+    def read(_: Runtime, subject: Subject, __: IsCancelled) -> Catalogue:
+        asked.append(subject.image)
+        return own
+
+    world.own_flags = read
     world.profile = profile(runtime=RuntimeKind.PROCESS, image=None, binary="/opt/bin/vllm")
     world.runtime.images["/opt/bin/vllm"] = "file:sha256:aaaa"
     world.options = Options(keep=True, deploy_only=True)
@@ -427,3 +433,26 @@ def test_a_build_of_its_own_is_compared_by_the_list_that_the_profile_states(
     world.go()
 
     assert stored(world).run.effective["catalogue"]["version"] == version
+
+
+@pytest.mark.parametrize(
+    ("truth", "declared", "words"),
+    [
+        (Truth(listed_len=8192), 32768, "8192 of the declared 32768 tokens of context"),
+        (Truth(listed_len=32768), 32768, "32768 tokens of context"),
+        (Truth(listed_len=32768), None, "32768 tokens of context"),
+        (Truth(listed_len=65536), 32768, "65536 tokens of context, 32768 declared"),
+        (Truth(listed_len=None), 32768, "32768 tokens of context (declared)"),
+    ],
+)
+def test_the_context_that_is_said_is_the_one_that_runs(
+    world: Reading, truth: Truth, declared: int | None, words: str
+) -> None:
+    world.truth = truth
+    world.profile = profile(serve=Serve(max_model_len=declared, max_num_seqs=8))
+    world.options = Options(deploy_only=True)
+
+    world.go()
+
+    (stage,) = [s for s in stored(world).run.stages if s["name"] == "effective"]
+    assert f"slots (declared), {words}, declared and running" in stage["detail"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from orchestrator.engines.effective import vllm
+from orchestrator.engines.effective.documents import is_secret
 from orchestrator.engines.effective.evidence import Evidence, by_name, settle, untold
 from orchestrator.engines.effective.lines import name_of
 from orchestrator.engines.effective.model import Agreement, Compared, Effective, NoticeKind, Reading, Told
@@ -14,7 +15,7 @@ from orchestrator.engines.effective.portable import compare_identity, compare_po
 from orchestrator.engines.effective.reading import VOICES, find_notices
 from orchestrator.engines.effective.sameness import Likeness, liken
 from orchestrator.engines.engine import EngineCommand
-from orchestrator.engines.flags.model import Catalogue
+from orchestrator.engines.flags.model import Catalogue, Flag, ValueKind
 from orchestrator.engines.given import Given, given, given_words
 from orchestrator.engines.words import Parser
 from orchestrator.profile.model import Profile
@@ -44,8 +45,8 @@ def compare(
         catalogue: The flags of its version: defaults, flags that do nothing.
 
     Returns:
-        Rows in the order model, served name, `serve`, nodes, `flags`, `args`, what gate0 added, `env`; the readings
-        and the engine's notices with them. Of `env` only what the engine tells of.
+        Rows in the order model, served name, slots, `serve`, nodes, `flags`, `args`, what gate0 added, `env`; the
+        readings and the engine's notices with them. Of `env` what the engine tells of, and what stands for a flag.
     """
     name = engine or profile.engine
     voice = VOICES.get(name)
@@ -68,7 +69,7 @@ def compare(
         *_flags(profile, flags, evidence),
         *_added(command, parser, evidence),
         *_layers(profile, flags, evidence),
-        *_environment(profile, evidence),
+        *_environment(profile, flags, evidence),
     )
     return Effective(readings=tuple(readings), compared=rows, notices=evidence.notices)
 
@@ -101,7 +102,7 @@ def _flags(profile: Profile, flags: Iterable[Given], evidence: Evidence) -> Iter
             declared = profile.flags.get(flag.path.removeprefix("flags."), flag.value)
             yield compare_flag(flag.path, declared, flag, evidence)
         elif flag.path.startswith("args["):
-            yield compare_flag(flag.path, flag.value, flag, evidence)
+            yield compare_flag(f"{flag.path} {flag.word}", flag.value, flag, evidence)
 
 
 def _added(command: EngineCommand, parser: Parser, evidence: Evidence) -> Iterator[Compared]:
@@ -132,7 +133,9 @@ def _layers(profile: Profile, flags: Iterable[Given], evidence: Evidence) -> Ite
     )
 
 
-def _environment(profile: Profile, evidence: Evidence) -> Iterator[Compared]:
+def _environment(profile: Profile, flags: Iterable[Given], evidence: Evidence) -> Iterator[Compared]:
+    given_flags = {flag.name: flag for flag in flags}
+    by_variable = {flag.env: flag for flag in evidence.catalogue.flags.values()} if evidence.catalogue else {}
     for name, value in profile.env.items():
         path = f"env.{name}"
         if value is None:
@@ -158,3 +161,24 @@ def _environment(profile: Profile, evidence: Evidence) -> Iterator[Compared]:
                 running=running,
                 source=f"/server_info vllm_env {name}",
             )
+        elif isinstance(value, str) and name in by_variable and not is_secret(name):
+            yield _as_flag(path, value, by_variable[name], given_flags, evidence)
+
+
+def _as_flag(path: str, value: str, flag: Flag, flags: Mapping[str, Given], evidence: Evidence) -> Compared:
+    """llama-server's variable that says what a flag says: the flag on the command line stands before it."""
+    name = flag.name.lstrip("-")
+    before = flags.get(name)
+    if before is not None and liken(value, before.value, is_word=True) is not Likeness.SAME:
+        why = f"{before.word} on the command line stands before it"
+        return Compared(
+            path=path,
+            declared=value,
+            agreement=Agreement.IGNORED,
+            running=before.value,
+            source="command line",
+            why=why,
+        )
+    is_switch = flag.kind in (ValueKind.NONE, ValueKind.BOOL)
+    read: Json = liken(True, value) is Likeness.SAME if is_switch else value
+    return compare_flag(path, value, Given(path=path, word=flag.name, name=name, value=read), evidence)

@@ -57,19 +57,18 @@ def _slots(path: str, flag: Given, evidence: Evidence) -> Compared | None:
 
 
 def _gpu_layers(path: str, flag: Given, evidence: Evidence) -> Compared | None:
-    """`offloaded 31/31` is said without a GPU too: then the weights' buffers are the host's."""
     layers, has_gpu = evidence.best("layers_offloaded"), evidence.best("is_on_gpu")
     if layers is None:
         return None
     wanted = number(flag.value)
-    if wanted != 0 and has_gpu is not None and not has_gpu.value:
-        return agree(path, flag.value, Agreement.IGNORED, has_gpu, why="all weights lie in the host's memory")
     done, total = (int(n) for n in str(layers.value).split("/"))
     if str(flag.value) in ("auto", "-1"):
         return agree(path, flag.value, Agreement.SAME, layers, why=f"auto -> {done} of {total}")
     asked = total if wanted is None or wanted < 0 else min(int(wanted), total)
     if done == asked:
         return agree(path, flag.value, Agreement.SAME, layers)
+    if has_gpu is not None and not has_gpu.value:
+        return agree(path, flag.value, Agreement.IGNORED, layers, why="all weights lie in the host's memory")
     row = agree(path, flag.value, Agreement.CONTRADICTED, layers, why=f"{done} of {total} layers are on the GPU")
     return replace(row, is_weaker=done < asked)
 
@@ -91,7 +90,8 @@ def _cache_prompt(path: str, flag: Given, evidence: Evidence) -> Compared | None
     if hits is None or not number(hits.value):
         return None
     agreement = Agreement.SAME if flag.value is True else Agreement.CONTRADICTED
-    return agree(path, flag.value, agreement, hits, why="it served tokens from its cache")
+    why = f"it served {number(hits.value):g} tokens from its cache"
+    return replace(agree(path, flag.value, agreement, hits, why=why), running=True)
 
 
 def _untold(path: str, flag: Given, evidence: Evidence) -> Compared | None:

@@ -9,7 +9,7 @@ request; and "offloaded 31/31 layers to GPU", which it also says without a GPU, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.engines.effective.documents import document, items, mapping, model_listing
 from orchestrator.engines.effective.lines import SOURCE, Admits, Tells, quoted, tell
@@ -49,7 +49,6 @@ TELLS = (
         only_first=True,
     ),
     Tells(pattern=r"llama_kv_cache: size =\s+(?P<kv_pool_mib>[\d.]+) MiB", only_first=True),
-    Tells(pattern=r"offloaded (?P<layers_offloaded>\d+/\d+) layers to GPU", only_first=True),
     Tells(pattern=r"load_mode = (?P<load_mode>[\w+]+)\)", only_first=True),
     Tells(pattern=r"prompt cache is enabled, size limit: (?P<cache_ram>\d+) MiB"),
     Tells(pattern=r"prompt cache is disabled", values={"cache_ram": 0}),
@@ -108,6 +107,7 @@ ADMITS = (
 
 _SAMPLING = ("seed", "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "presence_penalty")
 _BUFFER = re.compile(r"load_tensors:\s+(?P<device>\S+) model buffer size =\s+(?P<mib>[\d.]+) MiB")
+_OFFLOADED = re.compile(r"offloaded (?P<done>\d+)/(?P<total>\d+) layers to GPU")
 _HOST_BUFFER = re.compile(r"^(?:CPU|Host)|_Host$")
 
 
@@ -120,7 +120,9 @@ def read_llamacpp(told: Told) -> Iterator[Reading]:
     yield from tell(told.log, TELLS)
     yield from _flash_attention(told)
     yield from _pool(told)
-    yield from _buffers(told)
+    buffers = tuple(_buffers(told))
+    yield from buffers
+    yield from _layers(told, buffers)
 
 
 def _props(told: Told) -> Iterator[Reading]:
@@ -204,3 +206,14 @@ def _buffers(told: Told) -> Iterator[Reading]:
     yield Reading(name="weights_mib", value=dict(sizes), source=SOURCE, quote=quote, telling=Telling.SEEN)
     has_gpu = any(not _HOST_BUFFER.search(device) for device in sizes)
     yield Reading(name="is_on_gpu", value=has_gpu, source=SOURCE, quote=quote, telling=Telling.SEEN)
+
+
+def _layers(told: Told, buffers: Sequence[Reading]) -> Iterator[Reading]:
+    """How many layers of which lie on a GPU: none where no buffer does, though the log says `offloaded 31/31`."""
+    match = next((m for line in told.log if (m := _OFFLOADED.search(line))), None)
+    if match is None:
+        return
+    idle = next((r for r in buffers if r.name == "is_on_gpu" and r.value is False), None)
+    done, quote = (match["done"], quoted(match.string)) if idle is None else ("0", idle.quote)
+    value = f"{done}/{match['total']}"
+    yield Reading(name="layers_offloaded", value=value, source=SOURCE, quote=quote, telling=Telling.SEEN)

@@ -100,7 +100,7 @@ class Compared:
     """One declared setting beside what runs.
 
     Attributes:
-        path: Where it is declared: `serve.max_model_len`, `flags.mamba-cache-mode`, `args[0]`, `added.--metrics`.
+        path: Where it is declared: `serve.max_model_len`, `flags.mamba-cache-mode`, `args[0] -ngl`, `added.--metrics`.
         declared: Its value as declared; of a `memory_gib` what was put on the command line.
         running: None when nothing tells.
         why: In words, where it needs them ("the engine lowered it to fit memory").

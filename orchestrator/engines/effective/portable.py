@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from pathlib import PurePosixPath
 
 from orchestrator.engines.effective.evidence import LOGGED_WHEN_VERBOSE, Evidence, agree, confess, settle, untold
-from orchestrator.engines.effective.model import Agreement, Compared, NoticeKind
+from orchestrator.engines.effective.model import Agreement, Compared, NoticeKind, Reading
 from orchestrator.engines.effective.sameness import Likeness, kv_bits, liken, number
 from orchestrator.engines.effective.speculation import compare_speculation
 from orchestrator.profile.model import ModelRef, PrefixCheckpoint, Profile
@@ -19,7 +19,7 @@ PAD_TOK = 256
 
 
 def compare_identity(profile: Profile, evidence: Evidence) -> Iterator[Compared]:
-    """The model, its revision and the name under which it is served."""
+    """The model, its revision, the name under which it is served; slots as stated of another's server."""
     if profile.model.display != ModelRef().display:
         yield _model(profile.model, evidence)
     if profile.model.revision is not None:
@@ -27,6 +27,9 @@ def compare_identity(profile: Profile, evidence: Evidence) -> Iterator[Compared]
         yield revision or untold("model.revision", profile.model.revision)
     if profile.served_name is not None:
         yield _served_name(profile.served_name, evidence)
+    if profile.slots is not None:
+        row = _number_row("slots", profile.slots, "max_num_seqs", evidence)
+        yield row or untold("slots", profile.slots, "the server does not tell how many requests it runs at once")
 
 
 def compare_portable(profile: Profile, evidence: Evidence) -> Iterator[Compared]:
@@ -147,9 +150,8 @@ def _prefix_caching(profile: Profile, evidence: Evidence) -> Compared | None:
         return confess(path, wanted, given_up, is_weaker=True)
     hits = evidence.best("cached_tok")
     if hits is not None and (number(hits.value) or 0) > 0:
-        if wanted:
-            return agree(path, wanted, Agreement.SAME, hits, why="it served tokens from its cache")
-        return agree(path, wanted, Agreement.CONTRADICTED, hits, why="it serves tokens from its cache")
+        agreement = Agreement.SAME if wanted else Agreement.CONTRADICTED
+        return replace(agree(path, wanted, agreement, hits, why=served_from_cache(hits)), running=True)
     reading = evidence.best("prefix_caching")
     if reading is None:
         why = "told only by its counters, once a prompt was repeated"
@@ -159,6 +161,11 @@ def _prefix_caching(profile: Profile, evidence: Evidence) -> Compared | None:
         return agree(path, wanted, Agreement.SAME, reading, why=until_seen)
     agreement = Agreement.IGNORED if wanted else Agreement.CONTRADICTED
     return agree(path, wanted, agreement, reading, why="its cache is off" if wanted else "its cache is on")
+
+
+def served_from_cache(hits: Reading) -> str:
+    """What a counter of cached tokens above 0 shows."""
+    return f"it served {number(hits.value):g} tokens from its cache"
 
 
 def _prefix_checkpoint(profile: Profile, evidence: Evidence) -> Compared | None:

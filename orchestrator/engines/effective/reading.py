@@ -90,7 +90,6 @@ ORDER = (
     *("speculative", "speculates", "speculative_method", "drafts", "drafted_tok", "accepted_tok", "acceptance_length"),
     *("attention_backend", "flash_attn", "moe_backend", "linear_backend", "linear_kernel", "layers_offloaded"),
     *(
-        "is_on_gpu",
         "weights_mib",
         "weights_gib",
         "graphs_gib",
