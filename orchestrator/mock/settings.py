@@ -112,6 +112,7 @@ class MockSettings:
     slow_extra_s: Annotated[float, "what each of the slow_first requests pays before its first token"] = 0.0
     tokens_per_event: Annotated[int, "more than 1: as under speculation"] = 1
     tokens_pattern: Annotated[tuple[int, ...], "tokens of each event in turn, over and over: [1,4,2,3]"] = ()
+    rejected_tok: Annotated[int, "each event's step also drafts so many tokens that are never accepted"] = 0
     slots: Annotated[int, "requests that run at once; more wait their turn"] = 256
     sheds_beyond: Annotated[int | None, "refuse a request when so many wait already; null: never"] = None
     shed_status: Annotated[int, "the status of such a refusal"] = 503

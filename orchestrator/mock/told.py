@@ -105,7 +105,7 @@ def timings_json(ask: Ask, output_tok: int, cached_tok: int, times: Times, setti
 
 def drafts_tok(settings: MockSettings) -> int:
     """Tokens that each step drafts beside the one it is sure of; 0 without speculation."""
-    return max(settings.tokens_pattern or (settings.tokens_per_event,)) - 1
+    return max(settings.tokens_pattern or (settings.tokens_per_event,)) - 1 + settings.rejected_tok
 
 
 def error_json(status: int, message: str, settings: MockSettings) -> bytes:

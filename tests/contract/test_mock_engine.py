@@ -9,9 +9,13 @@ from itertools import pairwise
 
 import pytest
 
+from gates.effective import GATE
+from orchestrator.engines.registry import load_engines
+from orchestrator.gating.gate import Status
 from orchestrator.mock.cache import PrefixCache
 from orchestrator.mock.server import MockServer
 from orchestrator.mock.settings import Flavour, MockSettings
+from orchestrator.pipeline.claims import metric_names
 from orchestrator.values import Json
 from orchestrator.wire.chat import Claims, Reply
 from orchestrator.wire.target import HttpTarget
@@ -124,6 +128,38 @@ def test_speculation_counters_give_the_pattern_s_mean(flavour: Flavour, prefix: 
     assert found is not None
     names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens", "num_accepted_tokens_per_pos")
     assert [found[f"{prefix}_{name}_total"] for name in names] == [8, 24, 12, 12]
+
+
+@pytest.mark.parametrize(
+    ("flavour", "changes", "status", "said"),
+    [
+        (
+            Flavour.VLLM,
+            {"rejected_tok": 3},
+            Status.FAIL,
+            "800 drafts were made while a text was copied, none was accepted",
+        ),
+        (
+            Flavour.LLAMACPP,
+            {"rejected_tok": 3},
+            Status.FAIL,
+            "800 drafts were made while a text was copied, none was acc",
+        ),
+        (Flavour.SGLANG, {"rejected_tok": 3}, Status.SKIP, "1 not confirmable"),
+        (Flavour.VLLM, {"tokens_per_event": 2, "rejected_tok": 3}, Status.PASS, "1 same"),
+        (Flavour.VLLM, {}, Status.FAIL, "the server's metrics count no drafts at all"),
+    ],
+)
+def test_the_gate_tells_drafts_that_are_never_accepted(
+    flavour: Flavour, changes: dict[str, int], status: Status, said: str
+) -> None:
+    metrics = metric_names(load_engines()[flavour.value].traits.metrics)
+    claims = Claims(engine=flavour.value, speculative=True, metrics=metrics)
+    settings = replace(FAST, flavour=flavour, **changes)
+    with MockServer(settings) as server, HttpTarget(server.base_url, settings.model, claims) as target:
+        verdict = GATE.check(target, GATE.defaults)
+
+    assert (verdict.status, said in verdict.summary) == (status, True), verdict.summary
 
 
 def test_sglang_tells_its_accept_length() -> None:
