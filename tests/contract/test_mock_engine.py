@@ -6,6 +6,7 @@ import socket
 import time
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -151,7 +152,7 @@ def test_speculation_counters_give_the_pattern_s_mean(flavour: Flavour, prefix: 
     ],
 )
 def test_the_gate_tells_drafts_that_are_never_accepted(
-    flavour: Flavour, changes: dict[str, int], status: Status, said: str
+    flavour: Flavour, changes: dict[str, Any], status: Status, said: str
 ) -> None:
     metrics = metric_names(load_engines()[flavour.value].traits.metrics)
     claims = Claims(engine=flavour.value, speculative=True, metrics=metrics)
