@@ -10,6 +10,7 @@ prefix_caching                                               on, off, or what th
 speculation, speculation.num_tokens                          the method in the portable word, however declared
 memory_fraction                                              the engine's own, however declared
 mounts                                                       targets inside the container
+is_open                                                      its port can be reached from beyond the host's loopback
 version                                                      the engine's, as the image tells it
 """
 
@@ -18,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from ipaddress import ip_address
 
 from orchestrator.engines.images import Version, is_older, split_image
 from orchestrator.engines.rules.argv import GivenFlag
 from orchestrator.engines.rules.families import Family, find_family
+from orchestrator.engines.rules.matching import number
 from orchestrator.engines.rules.versions import dotted
-from orchestrator.profile.model import Profile
+from orchestrator.profile.model import Profile, RuntimeKind
 from orchestrator.values import Json
 
 METHODS = {
@@ -173,6 +176,26 @@ def _memory_fraction(here: Situation) -> Json:
     return here.first(*_FRACTION_FLAGS) if declared is None else declared
 
 
+def _is_open(here: Situation) -> bool:
+    """False where a container of its own network publishes the server's port on loopback addresses alone."""
+    profile = here.profile
+    if profile.expose != "network":
+        return False
+    settings = profile.container
+    if profile.runtime is not RuntimeKind.DOCKER or settings.network == "host":
+        return True
+    port = profile.port or number(here.first("port"))
+    published = [one for one in settings.ports if port is None or one.container == port]
+    return not published or any(not _is_loopback(one.address) for one in published)
+
+
+def _is_loopback(address: str | None) -> bool:
+    try:
+        return address == "localhost" or ip_address(address or "").is_loopback
+    except ValueError:
+        return False
+
+
 def _of_family(read: Callable[[Family], Json]) -> Callable[[Situation], Json]:
     return lambda here: None if here.family is None else read(here.family)
 
@@ -194,6 +217,7 @@ DERIVED: Mapping[str, Callable[[Situation], Json]] = {
     "speculation": _speculation,
     "speculation.num_tokens": _num_drafted,
     "memory_fraction": _memory_fraction,
+    "is_open": _is_open,
     "mounts": lambda here: [mount.target for mount in here.profile.container.mounts],
 }
 _SPOKEN_BY: Mapping[str, tuple[str, ...]] = {
