@@ -7,6 +7,7 @@ the prefix cache is asked at all (`prefix_cache` proves that it hits).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -47,9 +48,14 @@ LINES = (
 COPIED_LINES = 12
 SILENT_TOK = 16
 """Answer where only the cache is looked at."""
-HINT = (
-    "`gate0 show RUN --effective` lists every setting; correct the profile, or find out why the engine does not take it"
-)
+LISTED = "`gate0 show RUN --effective` lists every setting"
+HINT = f"{LISTED}; correct what is declared, or find out why the engine does not take it"
+PLAIN = re.compile(r"[\w.-]{1,40}")
+"""A value that can be written into a profile as it is shown."""
+CORRECTABLE = ("serve.", "flags.", "env.", "slots")
+"""How places begin whose value is the engine's own: it can be written there as it runs."""
+SPECULATIVE = ("serve.speculative", "speculative-config", "speculative-algorithm", "spec-type", "spec-method")
+"""How places end at which speculation is declared."""
 
 
 def judge(rows: Sequence[Row]) -> Verdict:
@@ -61,7 +67,8 @@ def judge(rows: Sequence[Row]) -> Verdict:
     if failing:
         named = "; ".join(_mismatch(r) for r in failing[:NAMED_ROWS])
         more = f"; and {len(failing) - NAMED_ROWS} more" if len(failing) > NAMED_ROWS else ""
-        return Verdict(status=Status.FAIL, summary=f"{named}{more} ({counted})", measured=measured, hint=HINT)
+        summary = f"{named}{more} ({counted})"
+        return Verdict(status=Status.FAIL, summary=summary, measured=measured, hint=_hint(failing, rows))
     if not rows:
         return skip("nothing is declared")
     if not counts["same"] and not counts["changed"]:
@@ -72,6 +79,26 @@ def judge(rows: Sequence[Row]) -> Verdict:
     return Verdict(
         status=Status.PASS, summary=": ".join(words for words in (counted, changed) if words), measured=measured
     )
+
+
+def _hint(failing: Sequence[Row], rows: Sequence[Row]) -> str:
+    """What to declare instead, of the settings that the summary names; else where to look."""
+    fixes = dict.fromkeys(fix for row in failing[:NAMED_ROWS] if (fix := _fix(row, rows)) is not None)
+    return "; ".join((*fixes, LISTED)) if fixes else HINT
+
+
+def _fix(row: Row, rows: Sequence[Row]) -> str | None:
+    path, running = str(row.get("path")), row.get("running")
+    if path == f"{BEHAVIOUR}speculation":
+        declared = (str(r.get("path")) for r in rows)
+        return f"leave out {next((p for p in declared if p.endswith(SPECULATIVE)), SPECULATIVE[0])}"
+    if not path.startswith(CORRECTABLE):
+        return None
+    is_own = not path.startswith(("serve.", "slots"))
+    if running is None or path == SPECULATIVE[0] or (is_own and row.get("agreement") == "ignored"):
+        return f"leave out {path}"
+    is_plain = isinstance(running, bool | int | float | str) and PLAIN.fullmatch(in_words(running))
+    return f"`{path}: {in_words(running)}` is what it runs" if is_plain else None
 
 
 def is_failing(row: Row) -> bool:

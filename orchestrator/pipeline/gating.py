@@ -110,7 +110,7 @@ def _refuse(road: Road) -> None:
         return
     raise RefusedError(
         f"{road.where}: {names} did not pass: {stopping[0].summary}",
-        hint=stopping[0].hint or "`--ungated` sweeps all the same and marks every figure",
+        hint=stopping[0].hint or (road.job.options.going_on if road.job.workloads else None),
     )
 
 

@@ -53,7 +53,7 @@ class Options:
     """What the command line asked for beside the profile.
 
     `tools`: what it says of them, over the profile. `budget_s`: no repeat of a sweep begins later than this after the
-    sweep began; None: no limit.
+    sweep began; None: no limit. `going_on`: how the command line goes on although a gate said no; None: it cannot.
     """
 
     keep: bool = False
@@ -63,6 +63,7 @@ class Options:
     is_gated: bool = True
     tools: bool | None = None
     budget_s: float | None = None
+    going_on: str | None = "`--ungated` sweeps all the same and marks every figure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

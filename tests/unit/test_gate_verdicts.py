@@ -29,6 +29,7 @@ def test_gate_judges_the_known_truth(gate: str, case: dict[str, Any]) -> None:
     assert verdict.status.value == case["status"], verdict.summary
     assert [words for words in case["summary_has"] if words not in verdict.summary] == [], verdict.summary
     assert [words for words in case.get("summary_lacks", ()) if words in verdict.summary] == [], verdict.summary
+    assert "hint" not in case or verdict.hint == case["hint"]
 
 
 @pytest.mark.parametrize(("gate", "case"), found_cases())

@@ -94,6 +94,26 @@ def test_a_failed_gate_stops_before_the_sweep(world: World) -> None:
     assert_nothing_left(world)
 
 
+@pytest.mark.parametrize(
+    ("going_on", "is_swept", "hint"),
+    [
+        (Options().going_on, True, "`--ungated` sweeps all the same and marks every figure"),
+        ("without `--gates` it is swept", True, "without `--gates` it is swept"),
+        (Options().going_on, False, None),
+    ],
+)
+def test_how_to_go_on_is_said_where_there_is_a_way(
+    world: World, going_on: str | None, is_swept: bool, hint: str | None
+) -> None:
+    world.truth, world.options = Truth(wrong="alone"), Options(going_on=going_on)
+    world.workloads = world.workloads if is_swept else ()
+
+    road = world.go()
+
+    assert isinstance(road.error, RefusedError)
+    assert road.error.hint == hint
+
+
 def test_an_ungated_sweep_says_so_on_every_cell(world: World) -> None:
     world.truth, world.options = Truth(wrong="alone"), Options(ungated=True)
 
