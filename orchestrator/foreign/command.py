@@ -15,13 +15,16 @@ from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.foreign.shell import ReadFile, Served, Word, find_servers, read_script
 from orchestrator.foreign.shell.beside import started_elsewhere
 from orchestrator.foreign.shell.expanding import home_for_tilde
-from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, is_launcher
+from orchestrator.foreign.shell.programs import CONTAINER_TOOLS, ENGINES, base_name, is_launcher
 from orchestrator.values import Json
 
 FORM = "command"
+CONTAINER_FORM = "docker-run"
+"""The form of what `docker compose run SERVICE …` starts."""
+
 _SERVES = re.compile(
     r"\b(?:vllm[ \t]+serve|sglang[ \t]+serve|llama[ \t]+serve|trtllm-serve)\b|\s-m[ \t]+(?:vllm|sglang)\b"
-    r"|\bllama-server(?=[ \t]+[-\\])|=[\"']?[^\s\"'=]*\bllama-server[\"']?[ \t]*(?:#.*)?$"
+    r"|\bllama-server(?:\.exe)?(?=[ \t]+[-\\])|=[\"']?[^\s\"'=]*\bllama-server[\"']?[ \t]*(?:#.*)?$"
     r"|\$\{?\w*(?:VLLM|SGLANG)\w*\}?[\"']?[ \t]+serve\b",
     re.MULTILINE,
 )
@@ -80,6 +83,8 @@ def launch_of(served: Served, *, form: str, source: str, carried: Mapping[str, J
         carried=carried,
         notes=say((*served.notes, *told.notes, *safe.notes, *waiting(words)), secrets=(*told.secrets, *safe.secrets)),
     )
+    if served.behind and base_name(served.behind[0].text) in CONTAINER_TOOLS:
+        return replace(launch, form=CONTAINER_FORM)
     is_started_through = bool(served.behind) and is_launcher(served.behind[0].text)
     return through_launcher(launch, served.behind) if is_started_through else launch
 

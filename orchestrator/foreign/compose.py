@@ -101,7 +101,9 @@ def _refusal(launch: Launch, name: str) -> Note | None:
             return Note(
                 fate=Fate.PERSON, what=f"service {name}: {shown or launch.image or built}", where=where, why=why
             )
-        return Note(fate=Fate.DROPPED, what=f"service {name}", where=where, why="serves no model")
+        return Note(
+            fate=Fate.DROPPED, what=f"service {name}", where=where, why="starts none of vLLM, SGLang and llama-server"
+        )
     if program.engine in ENGINES:
         return None
     why = f"starts {program.other or 'another server'}, none of the three engines"

@@ -18,7 +18,21 @@ from orchestrator.profile.yaml_lines import Node, load_document
 FORM = "k8s"
 _MANIFEST = re.compile(r"^apiVersion[ \t]*:", re.MULTILINE)
 _KIND = re.compile(r"^kind[ \t]*:[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
-_WORKLOADS = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "Job", "List", "CronJob"})
+_WORKLOADS = frozenset(
+    {
+        *("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "Job", "List", "CronJob"),
+        *("InferenceService", "LeaderWorkerSet"),
+    }
+)
+_PATHS = (
+    ("spec", "template", "spec"),
+    ("spec", "jobTemplate", "spec", "template", "spec"),
+    ("spec", "predictor"),
+    ("spec", "leaderWorkerTemplate", "leaderTemplate", "spec"),
+    ("spec",),
+)
+"""Where the kinds keep a pod's spec: a template's, KServe's predictor, a leader's (its workers take part), a Pod's."""
+
 _MAX_DOCUMENTS = 100
 
 
@@ -94,12 +108,13 @@ def _name(node: Node) -> str:
 
 def _pod(node: Node) -> Node | None:
     """The pod's spec: a Pod's own, or that of the template."""
-    spec = node.child("spec")
-    if _kind(node) == "CronJob" and spec is not None and (job := spec.child("jobTemplate")) is not None:
-        spec = job.child("spec")
-    template = spec.child("template") if spec is not None else None
-    inner = template.child("spec") if template is not None else spec
-    return inner if inner is not None and inner.child("containers") is not None else None
+    for path in _PATHS:
+        found: Node | None = node
+        for step in path:
+            found = found.child(step) if found is not None else None
+        if found is not None and found.child("containers") is not None:
+            return found
+    return None
 
 
 def _replicas(node: Node) -> int:

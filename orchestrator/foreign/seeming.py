@@ -74,6 +74,14 @@ def _of_yaml(text: str) -> Seeming | None:
         return None
     if not isinstance(value, Mapping) or not value:
         return None
+    if "apiVersion" in value and "kind" in value:
+        hint = (
+            "a Deployment, a StatefulSet, a Pod or their like with `containers` is read; `kubectl get pod NAME -o yaml`"
+        )
+        return Seeming(what=f"a {value['kind']} of Kubernetes without containers", hint=hint)
+    if "servingEngineSpec" in value or ("replicaCount" in value and "image" in value):
+        hint = "render it first: `helm template CHART -f THIS > whole.yaml`, and import that"
+        return Seeming(what="the values of a Helm chart", hint=hint)
     keys = ", ".join(f"`{key}`" for key in list(value)[:4])
     more = ", …" if len(value) > 4 else ""
     hint = "a recipe has `model` and `command`, a compose file `services`, a manifest `apiVersion` and `kind`"
@@ -112,7 +120,7 @@ def _is_preset(text: str) -> bool:
 
 
 def _is_python(text: str) -> bool:
-    return len(_PYTHON.findall(text)) > 1 and not _SCRIPT.match(text)
+    return _PYTHON.search(text) is not None and not _SCRIPT.match(text)
 
 
 def _is_record(text: str) -> bool:

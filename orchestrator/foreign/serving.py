@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.images import split_image
 from orchestrator.errors import InputError
 from orchestrator.foreign.items import MODEL, Item
@@ -35,6 +36,15 @@ _TASKS = {
 _NAMES = (MODEL, "--model-path", "--hf-repo", "-m", "-hf")
 _FILES = ("--hf-file",)
 Matched = Callable[[Mapping[str, Json], str], tuple[Item, ...]]
+IN_CONTAINERS = frozenset({"docker-run", "compose", "k8s"})
+"""Forms whose servers run in a container, named or not."""
+
+NOT_NAMED = "<image>"
+"""Stands in a profile for the image that the source does not name: the profile is refused until it is written."""
+
+BY_ENV = frozenset({"--model", "--hf-repo", "--hf-file", "--port", "--host", "--alias"})
+"""llama-server's flags that gate0 has to know, given through their variables too."""
+
 NGC_VLLM = "nvcr.io/nvidia/vllm"
 """NVIDIA's image: starts whatever command it is given, which gate0's engine knows."""
 
@@ -71,6 +81,30 @@ def image_note(image: str) -> Note:
     told = awaited([image]) if gap is None else f"`{gap[0]}`"
     why = f"image: waits for {told}: write its name, or import again with `--image NAME`"
     return Note(fate=Fate.PERSON, what=image, where="image", why=why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidByEnv:
+    """Flags that stand in variables, as words; the launch without these variables."""
+
+    launch: Launch
+    words: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def said_by_env(launch: Launch, catalogue: Catalogue) -> SaidByEnv:
+    """What `LLAMA_ARG_MODEL` and its like say."""
+    names = {flag.env: flag.name for flag in catalogue.flags.values() if flag.env and flag.name in BY_ENV}
+    given = {name: value for name, value in launch.env.items() if name in names and isinstance(value, str) and value}
+    if not given:
+        return SaidByEnv(launch=launch)
+    notes = tuple(
+        Note(fate=Fate.TRANSLATED, what=f"env.{name}", where="env", why=f"{names[name]}, as the command would say it")
+        for name in given
+    )
+    env = {name: value for name, value in launch.env.items() if name not in given}
+    words = tuple(word for name, value in given.items() for word in (names[name], value))
+    return SaidByEnv(launch=replace(launch, env=env), words=words, notes=notes)
 
 
 def task_of(item: Item) -> tuple[str, Item] | None:

@@ -213,7 +213,7 @@ def _not_served(start: _Entry) -> tuple[Fate, str]:
     script = next((word for word in words if re.search(r"\.(?:sh|bash)$", word)), None)
     if script is not None:
         return Fate.PERSON, f"starts a script that is not at hand: import `{script}` itself"
-    return Fate.DROPPED, "serves no model"
+    return Fate.DROPPED, "starts none of vLLM, SGLang and llama-server"
 
 
 def _as_written(unit: _Unit, start: _Entry, source: str) -> Launch:

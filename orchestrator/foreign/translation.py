@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from orchestrator.engines import llamacpp, sglang, vllm
@@ -26,10 +27,18 @@ from orchestrator.foreign.loss import in_order
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
 from orchestrator.foreign.naming import profile_name, profile_title
 from orchestrator.foreign.programs import Program, find_program
-from orchestrator.foreign.serving import entrypoint_of, model_of, model_text, task_of
+from orchestrator.foreign.serving import (
+    IN_CONTAINERS,
+    NOT_NAMED,
+    entrypoint_of,
+    model_of,
+    model_text,
+    said_by_env,
+    task_of,
+)
 from orchestrator.foreign.spanning import Span, span_of
 from orchestrator.foreign.verbatim import verbatim
-from orchestrator.foreign.waiting import OPEN, WAITS, awaited, open_words, waits, without_open
+from orchestrator.foreign.waiting import OPEN, WAITS, awaited, is_asked_for, open_words, waits, without_open
 from orchestrator.profile.building import build_profile
 from orchestrator.values import Json
 
@@ -57,6 +66,8 @@ def translate(launch: Launch) -> Draft:
     program = find_program(launch)
     if program.engine == "generic":
         return verbatim(launch, program)
+    if not launch.image and launch.form in IN_CONTAINERS:
+        launch = replace(launch, image=NOT_NAMED)
     return _Translation(launch, program).draft()
 
 
@@ -72,9 +83,12 @@ class _Translation:
         if launch.engine_version and wanted_version(build_profile(self.base)) is None:
             self.base["engine_version"] = launch.engine_version
         self.catalogue = self._catalogue()
+        by_env = said_by_env(launch, self.catalogue)
+        self.launch = by_env.launch
+        self.notes += by_env.notes
         places = launch.places[program.at :] if program.at >= 0 else ("",) * -program.at + launch.places
         self.open = open_words(program.rest, launch.notes)
-        told = without_open(program.rest, places, self.open, may_be_model=program.engine == "vllm")
+        told = without_open((*program.rest, *by_env.words), places, self.open, may_be_model=program.engine == "vllm")
         self.items = list(read_items(program.engine, self.catalogue, told.words, told.places))
         self.notes += told.notes
         self.said: dict[int, Note] = {}
@@ -116,7 +130,7 @@ class _Translation:
     def _waiting(self) -> None:
         """Where it listens, when only the shell knows it: gate0 has an address of its own."""
         for name, key in (("--port", "port"), ("--host", "expose")):
-            for item in [i for i in self.left if i.name == name and any(_is_asked(name, v) for v in i.values)]:
+            for item in [i for i in self.left if i.name == name and any(is_asked_for(name, v) for v in i.values)]:
                 what = awaited(item.values) or " ".join(f"`{value}`" for value in item.values)
                 self.take([item], Fate.PERSON, f"waits for {what}: left out, write `{key}`")
         for item in [i for i in self.left if i.name == STRAY and self.open.intersection(i.words)]:
@@ -131,6 +145,10 @@ class _Translation:
                 whose = "a mod may put it there" if self.launch.is_patched else "nothing mounts it"
                 why = f"the server must find this file in the image ({whose}): without it it does not start, or not so"
                 self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
+
+        for item in [i for i in self.left if i.name == "--config" and len(i.values) == 1]:
+            why = "more flags stand in this file, which is not read from here: write them under `flags`"
+            self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
 
     def _model(self) -> None:
         found = model_of(self.launch, self.left, self._matched, self._refuses_model)
@@ -360,11 +378,6 @@ def _before_strays(items: Sequence[Item]) -> frozenset[int]:
     """Flags with a word behind them that nothing takes: they stay together, so that both are seen for what they are."""
     pairs = pairwise(items)
     return frozenset(id(one) for one, after in pairs if after.name == STRAY and any(after.words) and one.name != MODEL)
-
-
-def _is_asked(name: str, value: str) -> bool:
-    """A value that the source leaves to somebody; `PORT` and its like are no port."""
-    return waits(value) or (name == "--port" and re.fullmatch(r"[A-Z][A-Z0-9_]*", value) is not None)
 
 
 def _shown(item: Item) -> str:

@@ -15,13 +15,20 @@ WAITS = "waits for "
 
 OPEN = "what it stands for is not in the source: left out, write it under `flags`"
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*|[0-9])\b[^{}]*\}?|\$\(|`")
+_TEMPLATE = re.compile(r"\{\{-?\s*[A-Za-z_.][\w.]*\s*-?\}\}")
 _WHOLE = re.compile(r"\$\{[^{}]*\}|\$[A-Za-z_0-9@*]\w*|\$\(.*\)|`.*`", re.DOTALL)
 _DOTS = re.compile(r"\.{3}|…|\[(?:\.{3}|…|[Oo]ptions?|OPTIONS?|[Ff]lags?|FLAGS?|[Aa]rgs?|ARGS?)\]")
 
 
 def waits(text: str) -> bool:
     """True for a value that is not all there."""
-    return is_gap(text) or _VARIABLE.search(text) is not None or PLACEHOLDER.fullmatch(text) is not None
+    is_filled_in = PLACEHOLDER.fullmatch(text) is not None or _TEMPLATE.search(text) is not None
+    return is_filled_in or is_gap(text) or _VARIABLE.search(text) is not None
+
+
+def is_asked_for(flag: str, value: str) -> bool:
+    """A flag's value that the source leaves to somebody; `PORT` and its like are no port."""
+    return waits(value) or (flag == "--port" and re.fullmatch(r"[A-Z][A-Z0-9_]*", value) is not None)
 
 
 def is_gap(text: str) -> bool:

@@ -109,6 +109,8 @@ class _Run:
         if clean.line_end is not None:
             what = f"`{clean.line_end}` at the end of a line"
             self.note(Fate.TRANSLATED, what, line, "read as a line that goes on")
+        if clean.plainer is not None:
+            self.note(Fate.TRANSLATED, "‘’ “” –", line + clean.plainer, "read as the quotes and dashes of a keyboard")
         tokens = cut(clean.text, line=line)
         for remark in tokens.remarks:
             self.note(Fate.TRANSLATED, remark.what, remark.line, remark.why)
@@ -336,7 +338,11 @@ class _Run:
                 self.note(Fate.PERSON, " ".join(texts), words[0].line, "reads values that only running it tells")
             case ["source" | ".", path, *_]:
                 self.source(path, words[0].line, variables)
-            case ["shopt" | "trap" | "exit" | "return" | "break" | "continue" | "wait" | "alias" | "hash", *_]:
+            case ["alias", *definitions]:
+                for name, _, text in (definition.partition("=") for definition in definitions):
+                    body = parse(cut(text, line=words[0].line).tokens)
+                    self.functions[name] = Group(body=body, line=words[0].line, name=name)
+            case ["shopt" | "trap" | "exit" | "return" | "break" | "continue" | "wait" | "hash", *_]:
                 pass
             case _:
                 return False

@@ -39,6 +39,7 @@ _NOT_WRAPPERS = _names(
 )
 """Programs whose arguments may spell a server's name without starting it."""
 
+_RUNNERS = _names("uv poetry conda mamba micromamba pixi pipx pdm hatch rye")
 _VALUED = {
     "sudo": {"-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T"},
     "env": {"-u", "-C", "-S"},
@@ -181,7 +182,7 @@ def _unwrapped(words: tuple[Word, ...], env: dict[str, Word], search: _Search, *
             return _in_shell(words, env, search, depth=depth)
         elif name == "ssh":
             return _over_ssh(words, search, depth=depth)
-        elif texts[:2] == ["uv", "run"] or texts[:2] in (["poetry", "run"], ["conda", "run"]):
+        elif name == "uvx" or (name in _RUNNERS and texts[1:2] == ["run"]):
             words = _past_runner(words, search)
         else:
             return _behind_wrapper(words, env, search)
@@ -221,7 +222,7 @@ def _past_wrapper(name: str, words: tuple[Word, ...], search: _Search) -> tuple[
 def _past_runner(words: tuple[Word, ...], search: _Search) -> tuple[Word, ...]:
     """Past `uv run --with x`: to the first word that starts a server."""
     texts = [word.text for word in words]
-    at = next((i for i in range(2, len(words)) if program_at(texts, i) is not None), len(words))
+    at = next((i for i in range(1, len(words)) if program_at(texts, i) is not None), len(words))
     if at < len(words):
         search.note(
             Fate.PERSON, " ".join(texts[:at]), words[0].line, "an environment of its own: gate0 starts the program"
@@ -329,8 +330,9 @@ def _behind_wrapper(words: tuple[Word, ...], env: dict[str, Word], search: _Sear
         return _in_tmux(words, env, search)
     taken = " ".join(texts[:at])
     if base_name(texts[0]) in CONTAINER_TOOLS:
-        why = "runs in a service of a compose file: give its image, and see what the service sets"
+        why = "runs in a service of a compose file: import that file for what the service sets, its image too"
         search.note(Fate.PERSON, taken, words[0].line, why)
+        env.clear()
         env.update(_given_variables(words[:at]))
     elif not is_launcher(texts[0]):
         why = "stands before the server's command: gate0 starts the server alone"
@@ -349,6 +351,7 @@ def _given_variables(words: tuple[Word, ...]) -> dict[str, Word]:
 
 
 def _in_tmux(words: tuple[Word, ...], env: dict[str, Word], search: _Search) -> Served | None:
-    if base_name(words[0].text) not in {"tmux", "screen"} or " " not in words[-1].text:
+    typed = next((word for word in reversed(words[1:]) if " " in word.text), None)
+    if base_name(words[0].text) not in {"tmux", "screen"} or typed is None:
         return None
-    return _unwrapped(split_words(words[-1].text, line=words[-1].line), env, search, depth=MAX_SHELLS)
+    return _unwrapped(split_words(typed.text, line=typed.line), env, search, depth=MAX_SHELLS)
