@@ -205,7 +205,8 @@ def gate_verdict(run: RunRecord, gates: Sequence[GateRecord] = ()) -> str:
     if not run.gates:
         return "not gated"
     optional = {g.name for g in gates if not g.is_required}
-    name = "Gate 0" if run.suite == "gate0" and run.is_suite_unmodified else f"suite {run.suite}"
+    own = "its suite" if run.suite == "suite" else f"suite {run.suite}"
+    name = "Gate 0" if run.suite == "gate0" and run.is_suite_unmodified else own
     if run.suite == "gate0" and not run.is_suite_unmodified:
         name = "suite gate0 (modified)"
     for status, words in (("fail", "failed"), ("error", "could not tell"), ("unstable", "unstable")):

@@ -14,7 +14,7 @@ from orchestrator.cli import compose
 from orchestrator.cli.commands.run import show_roads
 from orchestrator.cli.main import main
 from orchestrator.cli.printer import Printer
-from orchestrator.errors import ServerDied
+from orchestrator.errors import BoxError, InputError, InvalidFile, PortTaken, Problem, ServerDied
 from orchestrator.pipeline.events import Cancel
 from orchestrator.pipeline.road import Options, Road
 from orchestrator.profile.model import GeneratedKey, Serve
@@ -26,14 +26,15 @@ KEY = "sk-live-0123456789"
 GENERATED = profile(serve=Serve(api_key=GeneratedKey()))
 
 
-def ended(folder: Path, *, error: ServerDied | None = None, **job: Any) -> Road:
+def ended(folder: Path, *, error: BoxError | InputError | None = None, **job: Any) -> Road:
     """A road at its end, its record written as `compose` has it written."""
     world = World(folder)
     road = compose.make_road(
         replace(world.job(), **job), world.tools(), store=Store(folder), observer=world, cancel=Cancel()
     )
     road.error = error
-    told = None if error is None else {"kind": "ServerDied", "message": error.message, "log_tail": [*error.log_tail]}
+    tail = error.log_tail if isinstance(error, ServerDied) else ()
+    told = None if error is None else {"kind": "ServerDied", "message": error.message, "log_tail": [*tail]}
     road.save(status="passed" if error is None else "failed", error=told)
     return road
 
@@ -130,6 +131,48 @@ def test_after_a_failure_the_same_line_comes_next_and_resumes_where_that_exists(
     out, _ = shown(ended(tmp_path / "r", error=error, invocation=tuple(line.split())))
 
     assert f"next: {following}\n" in out
+
+
+@pytest.mark.parametrize(
+    ("error", "is_repeated"),
+    [
+        (InvalidFile([Problem(file="p.yaml", line=1, path="flags.x", message="no flag")]), False),
+        (InputError("http://h/v1 serves no 'nope'"), False),
+        (ServerDied("died", exit_code=1, log_tail=(), cause="unknown_flag"), False),
+        (ServerDied("died", exit_code=1, log_tail=(), cause="no_mtp_layers"), False),
+        (ServerDied("died", exit_code=137, log_tail=(), cause="out_of_memory"), True),
+        (ServerDied("died", exit_code=1, log_tail=(), cause=None), True),
+        (PortTaken("taken"), True),
+    ],
+)
+def test_a_line_that_cannot_succeed_is_not_what_comes_next(
+    error: BoxError | InputError, is_repeated: bool, tmp_path: Path
+) -> None:
+    out, _ = shown(ended(tmp_path / "r", error=error, invocation=("gate0", "run", "p")))
+
+    following = "gate0 run p --resume" if is_repeated else "correct what the error names, then the same line again"
+    assert f"next: {following}\n" in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"is_ungated": True, "gates": {"effective": "fail"}}, "finished ungated, its suite failed: effective"),
+        ({"is_ungated": True}, "passed, not gated"),
+        ({"gates": {"effective": "pass"}}, "passed, its suite passed"),
+    ],
+)
+def test_a_sweep_that_went_on_although_a_gate_said_no_has_not_passed(
+    changes: dict[str, Any], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    road = ended(tmp_path / "r")
+    road.save(suite="suite", **changes)
+
+    out, _ = shown(road)
+    main(["show", road.run.id, "--results", str(road.writer.directory.parent)])
+
+    assert f"spark01: {words}\n" in out
+    assert f"status    {words.partition(',')[0]}, " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("is_json", [False, True])

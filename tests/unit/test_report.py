@@ -329,6 +329,7 @@ def test_the_page_needs_nothing_from_outside(tmp_path: Path) -> None:
         ({"gates": {"coherence": "error"}}, "Gate 0 could not tell: coherence"),
         ({"is_suite_unmodified": False}, "suite gate0 (modified) passed"),
         ({"suite": "quick"}, "suite quick passed"),
+        ({"suite": "suite", "gates": {"effective": "fail"}}, "its suite failed: effective"),
         ({"gates": {}}, "not gated"),
     ],
 )

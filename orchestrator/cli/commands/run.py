@@ -27,8 +27,18 @@ from orchestrator.cli.options import (
 
 if TYPE_CHECKING:
     from orchestrator.cli.printer import Printer
+    from orchestrator.errors import Gate0Error
     from orchestrator.pipeline.road import Options, Road
+    from orchestrator.records.record import RunRecord
     from orchestrator.records.store import Store
+
+DECLARED_CAUSES = frozenset(
+    {
+        *("unknown_flag", "bad_flag_value", "bad_chat_template", "over_model_limit", "kv_too_small"),
+        *("model_unsupported", "no_mtp_layers", "draft_unusable"),
+    }
+)
+"""Why a server died that does so again as long as the same is declared."""
 
 
 @click.command()
@@ -183,7 +193,7 @@ def show_roads(printer: Printer, store: Store, roads: Sequence[Road]) -> None:
 
     rows = [run_row(store.find(str(road.writer.directory))) for road in roads]
     for road, row in zip(roads, rows, strict=True):
-        words = f"{road.where}: {road.run.status}"
+        words = f"{road.where}: {ending(road.run)}"
         if not road.job.options.deploy_only:
             words += f", {row.verdict}"
         printer.answer(words)
@@ -213,6 +223,11 @@ def show_roads(printer: Printer, store: Store, roads: Sequence[Road]) -> None:
     )
 
 
+def ending(run: RunRecord) -> str:
+    """How it ended, in a word: a sweep that went on although a gate said no has not passed."""
+    return "finished ungated" if run.status == "passed" and run.is_ungated and run.gates else run.status
+
+
 def _key_file(road: Road) -> str | None:
     """Where the generated key of a server that was left up is to be read; its value is never shown."""
     from orchestrator.profile.model import GeneratedKey
@@ -224,6 +239,8 @@ def _key_file(road: Road) -> str | None:
 
 
 def _next(road: Road) -> str:
+    if is_to_be_corrected(road.error):
+        return "correct what the error names, then the same line again"
     if road.run.status in ("interrupted", "failed"):
         return shlex.join(_again(road.job.invocation))
     root = road.writer.directory.parent
@@ -235,6 +252,13 @@ def _next(road: Road) -> str:
     if road.job.options.keep and road.job.boxes:
         return f"gate0 stop {road.job.profile.name} --on {','.join(b.host.name for b in road.job.boxes)}"
     return f"gate0 report{where}"
+
+
+def is_to_be_corrected(error: Gate0Error | None) -> bool:
+    """What was declared cannot work: the same line would end the same way."""
+    from orchestrator.errors import InputError, ServerDied
+
+    return isinstance(error, InputError) or (isinstance(error, ServerDied) and error.cause in DECLARED_CAUSES)
 
 
 def _again(invocation: Sequence[str]) -> list[str]:

@@ -101,12 +101,13 @@ def _summary(printer: Printer, stored: StoredRun, gates: Sequence[GateRecord]) -
 
 def _facts(r: RunRecord) -> dict[str, str]:
     """What it was, for a person. Of an imported one nobody knows how long it took."""
+    from orchestrator.cli.commands.run import ending
     from orchestrator.report.text import duration
 
     took = "" if r.source else f", {duration(r.duration_s)}"
     return {
         "run": r.id,
-        "status": f"{r.status}{took}{f' over {r.attempts} attempts' if r.attempts > 1 else ''}",
+        "status": f"{ending(r)}{took}{f' over {r.attempts} attempts' if r.attempts > 1 else ''}",
         "hosts": ", ".join(str(h.get("name")) for h in r.hosts) or (r.base_url or ""),
         "engine": f"{r.engine} {r.engine_version or ''}".strip(),
         "image": " ".join(word for word in (r.image or r.runtime, r.image_digest) if word),
