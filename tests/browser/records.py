@@ -47,6 +47,42 @@ PROFILE = "name: alpha\nengine: vllm\nmodel: acme/alpha-27b\nflags: {max-num-seq
 
 GUARDED: Mapping[tuple[str, int], str] = {("beta", 64): GUARD}
 
+CAPPED = (
+    "0.00.748.743 W srv load_model: the slot context (32768) exceeds the training context of the model (8192) - capping"
+)
+EFFECTIVE: Mapping[str, Any] = {
+    "compared": (
+        {
+            "path": "serve.max_model_len",
+            "declared": 32768,
+            "running": 8192,
+            "agreement": "changed",
+            "source": "log",
+            "quote": CAPPED,
+            "is_weaker": True,
+        },
+        {
+            "path": "model",
+            "declared": "/srv/models/acme/alpha-27b-instruct-UD-Q4_K_XL.gguf",
+            "running": "/srv/models/acme/alpha-27b-instruct-UD-Q4_K_XL.gguf",
+            "agreement": "same",
+            "source": "/props model_path",
+        },
+        {
+            "path": "serve.max_num_batched_tokens",
+            "declared": 2048,
+            "running": 2048,
+            "agreement": "same",
+            "source": "/props default_generation_settings.params.n_batch",
+        },
+        {"path": "added.--metrics", "declared": True, "running": True, "agreement": "same", "source": "/props metrics"},
+    ),
+    "readings": (
+        {"name": "accepted_tok", "value": 0, "source": "metrics llamacpp:spec_decode_num_accepted_tokens_total"},
+        {"name": "max_num_batched_tokens", "value": 2048, "source": "log"},
+    ),
+}
+
 FACTS = {"kernel": "6.17.0", "os": "DGX OS 7.5.0", "machine": "NVIDIA DGX Spark", "gpus": [{"driver": "580.159"}]}
 RUNS: Mapping[str, dict[str, Any]] = {
     "alpha": {
@@ -57,6 +93,7 @@ RUNS: Mapping[str, dict[str, Any]] = {
         "image": "acme/vllm:1",
         "image_digest": "sha256:" + "ab" * 32,
         "duration_s": 754.0,
+        "effective": EFFECTIVE,
     },
     "beta": {"engine": "sglang", "engine_version": "0.6.1", "hosts": ({"name": "spark02"},)},
     "gamma": {"hosts": ({"name": "spark01"}, {"name": "spark02"})},

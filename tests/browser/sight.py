@@ -25,6 +25,21 @@ STICKING_OUT = """() => [...document.querySelectorAll('body *')]
   .filter((e) => e.checkVisibility() && !e.closest('.scroll, .sr, .skip'))
   .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
   .slice(0, 3).map((e) => e.outerHTML.slice(0, 160))"""
+BREAKS = """all => all.flatMap((e) => {
+  const walker = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), places = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    for (let i = 0; i < node.data.length; i += 1) {
+      const range = document.createRange();
+      range.setStart(node, i);
+      range.setEnd(node, i + 1);
+      const place = range.getBoundingClientRect();
+      if (place.height) places.push([node.data[i], place.top]);
+    }
+  }
+  const isNewLine = (i) => i > 0 && places[i][1] > places[i - 1][1] + 4;
+  return places.map((_, i) => i).filter(isNewLine).map((i) => places[i - 1][0]);
+})"""
+"""The letters after which a line is broken."""
 LABELS = "[data-chart] svg .role-axis-label text"
 LABEL_COLOURS = "all => all.map((t) => getComputedStyle(t).fill)"
 IS_OTHER_THAN = f"""(old) => {{
@@ -32,6 +47,12 @@ IS_OTHER_THAN = f"""(old) => {{
   return now.length > 0 && now.every((colour) => !old.includes(colour));
 }}"""
 """No axis has a label in one of these colours any more."""
+
+
+def line_breaks(texts: Locator) -> list[str]:
+    """The letters after which their lines are broken; [] when each stands on one line."""
+    found: list[str] = texts.evaluate_all(BREAKS)
+    return found
 
 
 def luminance(colour: str) -> float:

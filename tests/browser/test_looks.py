@@ -14,6 +14,7 @@ from tests.browser.sight import (
     contrast,
     hidden,
     label_colours,
+    line_breaks,
     luminance,
     serious,
     sticking_out,
@@ -86,6 +87,26 @@ def test_a_phone_keeps_the_name_in_sight_while_figures_scroll(open_page: Opener,
     assert name is not None
     assert name["x"] >= 0
     assert name["x"] + name["width"] < PHONE["width"] * 0.6
+
+
+def test_a_setting_is_on_one_line_on_a_desktop_and_whole_words_on_a_phone(open_page: Opener, pages: Pages) -> None:
+    for size, may_break_after in ((DESKTOP, set()), (PHONE, {".", "_", "-"})):
+        page = open_page(pages.measured, viewport=size)
+        unfold(page)
+        settings = page.locator(".settings tbody th")
+
+        assert "serve.max_num_batched_tokens" in settings.all_inner_texts()
+        assert set(line_breaks(settings)) <= may_break_after
+
+
+def test_a_phone_has_what_the_engine_says_of_a_setting_in_sight(open_page: Opener, pages: Pages) -> None:
+    page = open_page(pages.measured, viewport=PHONE, has_touch=True)
+    unfold(page)
+
+    words = page.locator(".settings .said div", has_text="exceeds the training context").first.bounding_box()
+    assert words is not None
+    assert words["x"] >= 0
+    assert words["x"] + words["width"] <= PHONE["width"]
 
 
 def test_a_tap_opens_a_figure(open_page: Opener, pages: Pages) -> None:

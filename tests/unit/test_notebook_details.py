@@ -273,8 +273,9 @@ def test_declared_and_running_stand_side_by_side_and_nothing_of_them_is_markup(t
 
     (table,) = [t for t in page.every("table") if "Agreement" in t.words]
     assert [[c.words for c in line.every("th") + line.every("td")] for line in table.every("tr")[1:]] == [
-        [f"flags.{HOSTILE}", "on", "–", "ignored", "", f"{HOSTILE} | is inert"],
-        ["served_name", "m", "m", "same", "/v1/models", ""],
+        [f"flags.{HOSTILE}", "on", "–", "ignored", ""],
+        [f"{HOSTILE} | is inert"],
+        ["served_name", "m", "m", "same", "/v1/models"],
     ]
     assert [e.words for e in table.every("span")] == ["ignored", "same"]
     assert "Declared and running: 1 ignored, 1 same" in page.words
