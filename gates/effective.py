@@ -52,7 +52,7 @@ LISTED = "`gate0 show RUN --effective` lists every setting"
 HINT = f"{LISTED}; correct what is declared, or find out why the engine does not take it"
 PLAIN = re.compile(r"[\w.-]{1,40}")
 """A value that can be written into a profile as it is shown."""
-CORRECTABLE = ("serve.", "flags.", "env.", "slots")
+CORRECTABLE = ("serve.", "flags.", "args[", "env.", "slots")
 """How places begin whose value is the engine's own: it can be written there as it runs."""
 SPECULATIVE = ("serve.speculative", "speculative-config", "speculative-algorithm", "spec-type", "spec-method")
 """How places end at which speculation is declared."""

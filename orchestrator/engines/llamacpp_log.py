@@ -50,8 +50,8 @@ SYMPTOMS = (
     Symptom(
         cause="no_mtp_layers",
         pattern=r"context type MTP requested but model doesn't contain MTP layers",
-        message="serve.speculative wants the model to draft with its own MTP layers, and the checkpoint holds none",
-        hint="leave out serve.speculative, or take a GGUF file that was converted with its MTP layers",
+        message="the model is to draft with its own MTP layers, and the checkpoint holds none",
+        hint="leave out serve.speculative (--spec-type), or take a GGUF file that was converted with its MTP layers",
     ),
     Symptom(
         cause="kv_too_small",

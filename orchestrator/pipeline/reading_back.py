@@ -159,7 +159,7 @@ def _idle_gpu(road: Road, readings: Sequence[Reading]) -> Iterator[Compared]:
     """The server was given the host's GPUs, and says that no layer lies on one."""
     rank = next(iter(road.ranks), None)
     is_given = rank is not None and rank.spec is not None and rank.spec.gpus
-    found = next((r for r in readings if r.name == "is_on_gpu" and r.value is False), None)
+    found = next((r for r in readings if _is_off_gpu(r)), None)
     if is_given and found is not None:
         yield Compared(
             path="container.gpus",
@@ -171,3 +171,9 @@ def _idle_gpu(road: Road, readings: Sequence[Reading]) -> Iterator[Compared]:
             why="the container was given the GPUs, and its engine uses none",
             is_weaker=True,
         )
+
+
+def _is_off_gpu(reading: Reading) -> bool:
+    if reading.name == "layers_offloaded":
+        return str(reading.value).startswith("0/")
+    return reading.name == "is_on_gpu" and reading.value is False

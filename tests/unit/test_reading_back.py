@@ -456,3 +456,19 @@ def test_the_context_that_is_said_is_the_one_that_runs(
 
     (stage,) = [s for s in stored(world).run.stages if s["name"] == "effective"]
     assert f"slots (declared), {words}, declared and running" in stage["detail"]
+
+
+@pytest.mark.parametrize(("device", "found"), [("CPU_Mapped", "contradicted"), ("CUDA0", None)])
+def test_a_container_that_was_given_gpus_and_uses_none_is_contradicted(
+    world: Reading, device: str, found: str | None
+) -> None:
+    world.profile = profile(engine="llamacpp", serve=Serve(max_num_seqs=8))
+    world.options = Options(deploy_only=True)
+    line = f"load_tensors:   {device} model buffer size =    92.10 MiB"
+    world.runtime.on_start("gate0-fake", log=("load_tensors: offloaded 31/31 layers to GPU", line))
+
+    world.go()
+
+    assert rows(world).get("container.gpus") == found
+    told = [r for r in stored(world).run.effective["readings"] if r["name"] in ("layers_offloaded", "is_on_gpu")]
+    assert [(r["name"], r["value"]) for r in told] == [("layers_offloaded", "0/31" if found else "31/31")]

@@ -114,12 +114,12 @@ def _added(command: EngineCommand, parser: Parser, evidence: Evidence) -> Iterat
 
 def _layers(profile: Profile, flags: Iterable[Given], evidence: Evidence) -> Iterator[Compared]:
     """llama-server: all layers belong on a GPU where there is one, unless the profile says how many."""
-    layers, has_gpu = evidence.best("layers_offloaded"), evidence.best("is_on_gpu")
+    layers = evidence.best("layers_offloaded")
     is_declared = any(flag.name == "gpu-layers" for flag in flags)
-    if layers is None or has_gpu is None or not has_gpu.value or is_declared or profile.container.gpus == "none":
+    if layers is None or is_declared or profile.container.gpus == "none":
         return
     done, _, total = str(layers.value).partition("/")
-    if done == total:
+    if done in ("0", total):
         return
     yield Compared(
         path="gpu_layers",

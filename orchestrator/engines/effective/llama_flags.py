@@ -57,7 +57,7 @@ def _slots(path: str, flag: Given, evidence: Evidence) -> Compared | None:
 
 
 def _gpu_layers(path: str, flag: Given, evidence: Evidence) -> Compared | None:
-    layers, has_gpu = evidence.best("layers_offloaded"), evidence.best("is_on_gpu")
+    layers = evidence.best("layers_offloaded")
     if layers is None:
         return None
     wanted = number(flag.value)
@@ -67,7 +67,7 @@ def _gpu_layers(path: str, flag: Given, evidence: Evidence) -> Compared | None:
     asked = total if wanted is None or wanted < 0 else min(int(wanted), total)
     if done == asked:
         return agree(path, flag.value, Agreement.SAME, layers)
-    if has_gpu is not None and not has_gpu.value:
+    if done == 0:
         return agree(path, flag.value, Agreement.IGNORED, layers, why="all weights lie in the host's memory")
     row = agree(path, flag.value, Agreement.CONTRADICTED, layers, why=f"{done} of {total} layers are on the GPU")
     return replace(row, is_weaker=done < asked)

@@ -9,7 +9,7 @@ request; and "offloaded 31/31 layers to GPU", which it also says without a GPU, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from orchestrator.engines.effective.documents import document, items, mapping, model_listing
 from orchestrator.engines.effective.lines import SOURCE, Admits, Tells, quoted, tell
@@ -120,9 +120,7 @@ def read_llamacpp(told: Told) -> Iterator[Reading]:
     yield from tell(told.log, TELLS)
     yield from _flash_attention(told)
     yield from _pool(told)
-    buffers = tuple(_buffers(told))
-    yield from buffers
-    yield from _layers(told, buffers)
+    yield from _weights(told)
 
 
 def _props(told: Told) -> Iterator[Reading]:
@@ -208,11 +206,17 @@ def _buffers(told: Told) -> Iterator[Reading]:
     yield Reading(name="is_on_gpu", value=has_gpu, source=SOURCE, quote=quote, telling=Telling.SEEN)
 
 
-def _layers(told: Told, buffers: Sequence[Reading]) -> Iterator[Reading]:
-    """How many layers of which lie on a GPU: none where no buffer does, though the log says `offloaded 31/31`."""
+def _weights(told: Told) -> Iterator[Reading]:
+    """Where they lie, and how many layers of which lie on a GPU.
+
+    None does where no buffer does, though the log says `offloaded 31/31`. Without that line `is_on_gpu` is all.
+    """
     match = next((m for line in told.log if (m := _OFFLOADED.search(line))), None)
+    buffers = tuple(_buffers(told))
     if match is None:
+        yield from buffers
         return
+    yield from (r for r in buffers if r.name != "is_on_gpu")
     idle = next((r for r in buffers if r.name == "is_on_gpu" and r.value is False), None)
     done, quote = (match["done"], quoted(match.string)) if idle is None else ("0", idle.quote)
     value = f"{done}/{match['total']}"
