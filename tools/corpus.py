@@ -29,6 +29,7 @@ from orchestrator.cli.inspecting import inspect
 from orchestrator.engines.engine import Engine, Placement
 from orchestrator.engines.flags.loading import choose_for
 from orchestrator.engines.flags.reading import arity, find_spelling
+from orchestrator.engines.flags.values import human_int
 from orchestrator.engines.registry import load_engines
 from orchestrator.errors import InputError
 from orchestrator.foreign.importing import Imported, import_text
@@ -263,8 +264,9 @@ def said(profile: Profile, words: Sequence[str]) -> Said:
     flags: set[str] = set()
     values: set[str] = set()
     pairs: set[str] = set()
-    owner = ""
-    for word in words:
+    owner, is_human = "", False
+    for given in words:
+        word = digits(given) if is_human else given
         if not _FLAG.match(word):
             values.add(meaning(word))
             pairs |= {f"{owner} {meaning(word)}"} if owner else set()
@@ -272,6 +274,8 @@ def said(profile: Profile, words: Sequence[str]) -> Said:
         owner = ""
         name, has_value, inline = word.partition("=")
         known = find_spelling(chosen.catalogue, name) if chosen else None
+        is_human = known is not None and known.flag is not None and known.flag.is_human_int
+        inline = digits(inline) if is_human else inline
         if known is not None and known.flag is not None:
             dotted = f".{known.dotted}" if known.dotted else ""
             name = f"{'not:' if known.is_negative else 'mean:'}{known.flag.name}{dotted}"
@@ -286,6 +290,12 @@ def said(profile: Profile, words: Sequence[str]) -> Said:
     flags -= set(models)
     pairs = {pair for pair in pairs if pair.split(" ")[0] not in models}
     return Said(flags=frozenset(flags), values=frozenset(values), pairs=frozenset(pairs))
+
+
+def digits(word: str) -> str:
+    """`32k` as 32000, for a flag that takes it so."""
+    number = human_int(word)
+    return word if number is None else str(number)
 
 
 def meaning(word: str) -> str:

@@ -196,7 +196,8 @@ def _report(printer: Printer, source: Source, outcome: Outcome) -> None:
     from orchestrator.foreign import loss
 
     for one in outcome.profiles:
-        printer.progress(f"{source.name}: {outcome.kind}, {one.launch.form} -> profile {one.name}")
+        kinds = ", ".join(dict.fromkeys((str(outcome.kind), str(one.launch.form))))
+        printer.progress(f"{source.name}: {kinds} -> profile {one.name}")
         printer.progress_table(loss.HEAD, loss.rows(one.draft.notes))
         printer.progress(loss.summary(one.draft.notes))
     for note in outcome.notes:

@@ -166,6 +166,9 @@ def _restart(launch: Launch, kept: Kept) -> None:
     policy = (launch.restart or "no").partition(":")[0]
     if policy not in _RESTARTS:
         kept.note(Fate.PERSON, f"restart {launch.restart}", "restart", f"none of {', '.join(_RESTARTS)}: left out")
+    elif policy != "no" and not launch.image:
+        why = "gate0 starts it once: a server that dies stays as it is, and its run says so"
+        kept.note(Fate.DROPPED, f"restart {launch.restart}", "restart", why)
     elif policy != "no":
         kept.document["restart"] = policy
         why = "container.restart: it hides a crash during a measurement, and a server that dies again and again leaks "

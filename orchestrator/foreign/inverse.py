@@ -163,7 +163,7 @@ def _value(item: Item, key: str | None) -> str | None:
     if item.dotted is not None or len(item.values) != 1:
         return None
     if key is None:
-        return item.values[0]
+        return item.plain_values[0]
     inner = _object(item.values[0]).get(key)
     return None if inner is None or isinstance(inner, bool) else str(inner)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.flags.reading import Given, Match, read_words
+from orchestrator.engines.flags.values import human_int
 from orchestrator.values import Json, canonical_json
 
 MODEL = "--model"
@@ -24,6 +25,7 @@ class Item:
         name: Canonical, with dashes; `--model` for vLLM's model as a bare word; empty: it belongs to nothing.
         words: As written.
         is_known: The engine's list has it.
+        is_human_int: Its flag takes `32k` for a number.
         is_plain: Neither dotted nor completed from an abbreviation nor glued to its value.
     """
 
@@ -37,11 +39,18 @@ class Item:
     is_added: bool = False
     takes: str | int | None = field(default=None, compare=False)
     is_spelled_out: bool = True
+    is_human_int: bool = field(default=False, compare=False)
+
+    @property
+    def plain_values(self) -> tuple[str, ...]:
+        """The values, of a flag that takes `32k` as a number in digits."""
+        numbers = [human_int(value) if self.is_human_int else None for value in self.values]
+        return tuple(v if n is None else str(n) for v, n in zip(self.values, numbers, strict=True))
 
     @property
     def meaning(self) -> tuple[object, ...]:
         """What it says, spelling left aside: numbers as numbers, JSON as its value."""
-        return (self.name, self.dotted, self.is_added, self.is_negative, tuple(meaning(v) for v in self.values))
+        return (self.name, self.dotted, self.is_added, self.is_negative, tuple(map(meaning, self.plain_values)))
 
     @property
     def shown(self) -> str:
@@ -101,6 +110,7 @@ def _item(given: Given, words: tuple[str, ...], place: str, *, is_tag: bool) -> 
         is_added=given.is_added,
         takes=None if flag is None else flag.nargs,
         is_spelled_out=given.match is not Match.ABBREVIATION,
+        is_human_int=flag is not None and flag.is_human_int,
     )
 
 

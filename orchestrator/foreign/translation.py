@@ -15,6 +15,7 @@ from itertools import pairwise
 from orchestrator.engines import llamacpp, sglang, vllm
 from orchestrator.engines.assembly import Recipe
 from orchestrator.engines.engine import Engine, Placement
+from orchestrator.engines.flags.absence import whereabouts
 from orchestrator.engines.flags.loading import choose, choose_for, wanted_version
 from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.images import split_image
@@ -221,7 +222,18 @@ class _Translation:
         for key, value, found in self._inverse().settings(once):
             self._serve(key, value)
             self.where_serve[key] = found
-            self.take(found, Fate.TRANSLATED, f"serve.{key}")
+            self.take(found, Fate.TRANSLATED, f"serve.{key}{self._worked_out(value, found)}")
+
+    def _worked_out(self, value: Json, found: Sequence[Item]) -> str:
+        """How a number came about that the source writes otherwise: `32k`, or the pool of all slots."""
+        serve = self.document.get("serve")
+        slots = serve.get("max_num_seqs") if isinstance(serve, Mapping) else None
+        texts = [(item.values[0], item.plain_values[0]) for item in found if len(item.values) == 1]
+        if not isinstance(value, int) or isinstance(value, bool) or len(texts) != 1 or texts[0][0] == str(value):
+            return ""
+        text, plain = texts[0]
+        is_pool = isinstance(slots, int) and plain.isdecimal() and int(plain) == value * slots
+        return f": {text} / {slots} slots = {value} each" if is_pool else f": {value}" if plain == str(value) else ""
 
     def _count(self, item: Item) -> int:
         return sum(other.name == item.name for other in self.items)
@@ -295,11 +307,13 @@ class _Translation:
     def _fate_of(self, item: Item, place: str) -> tuple[Fate, str]:
         if item.is_known or item.name == STRAY:
             return Fate.KEPT, place
-        version = f"{self.engine.name} {self.catalogue.version}"
+        elsewhere = whereabouts(self.catalogue, item.name)
+        told = f"{self.engine.name} {self.catalogue.version} has no such flag" + (f": {elsewhere}" if elsewhere else "")
         if not self._is_patched():
-            return Fate.PERSON, f"{place}: {version} has no such flag, and the image is the engine's own"
+            return Fate.PERSON, f"{place}: {told}{';' if elsewhere else ', and'} the image is the engine's own"
         self._allow(item.name.lstrip("-"))
-        return Fate.PERSON, f"{place}: {version} has no such flag; allowed, as a patched image may know it"
+        who = "a patched image" if self.base.get("image") else "another build"
+        return Fate.PERSON, f"{place}: {told}; allowed, as {who} may know it"
 
     def _is_patched(self) -> bool:
         name = split_image(str(self.base.get("image") or ""))[0]

@@ -39,8 +39,17 @@ def test_the_profile_is_on_stdout_and_the_report_on_stderr(tmp_path: Path, capsy
     out, err = capsys.readouterr()
     assert code == 0
     assert out.startswith("name: good\nengine: vllm\nimage: vllm/vllm-openai:v0.31.0\nmodel: org/M\n")
+    assert err.startswith(f"{tmp_path}/source.yaml: recipe, sparkrun -> profile good\n")
     assert "translated" in err
     assert "good passes validate" in err
+
+
+def test_a_form_that_is_the_kind_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["import", file(tmp_path, "docker run vllm/vllm-openai:v0.31.0 org/m\n", "a.sh")])
+    main(["import", file(tmp_path, "vllm serve org/m\n", "b.sh")])
+
+    heads = [line for line in capsys.readouterr().err.splitlines() if "-> profile" in line]
+    assert heads == [f"{tmp_path}/a.sh: docker-run -> profile m", f"{tmp_path}/b.sh: command -> profile m"]
 
 
 def test_a_profile_with_something_against_it_is_written_and_says_so(

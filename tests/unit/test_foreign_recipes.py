@@ -69,7 +69,7 @@ HEAD = 'recipe_version: "2"\nmodel: org/M\ncontainer: team/image:v1\n'
         ("--compilation-config.mode 3", ("--compilation-config.mode", "3")),
         ("-O3", ("--optimization-level", "3")),
         ("--gpu-memory-utilization 0.80", ("--gpu-memory-utilization", "0.8")),
-        ("--max-model-len 128k", ("--max-model-len", "128k")),
+        ("--max-model-len 128k", ("--max-model-len", "128000")),
         ("--max-model-len -1", ("--max-model-len", "-1")),
         ("--override-generation-config '{\"x\":null}'", ("--override-generation-config", '{"x":null}')),
         ("--served-model-name 'two words'", ("--served-model-name", "two words")),

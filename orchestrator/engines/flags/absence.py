@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orchestrator.engines.flags.facts import Rename, load_facts
 from orchestrator.engines.flags.history import Span, load_history, when_there
 from orchestrator.engines.flags.loading import load
-from orchestrator.engines.flags.model import Finding, Severity
+from orchestrator.engines.flags.model import Catalogue, Chosen, Finding, Severity
 from orchestrator.engines.flags.nearest import nearest, versions_that
 from orchestrator.engines.flags.reading import Given, Match, find_spelling, spellings
 from orchestrator.engines.flags.saying import Saying
@@ -65,15 +65,27 @@ def _unknown(saying: Saying, given: Given) -> Finding:
     )
 
 
-def _hint(saying: Saying, given: Given, spelling: str, rename: Rename | None, elsewhere: str | None) -> str:
+def whereabouts(catalogue: Catalogue, spelling: str) -> str | None:
+    """In words which versions have a flag that the list lacks, and what took over; None: no version is known to."""
+    saying = Saying(chosen=Chosen(catalogue=catalogue, wanted=catalogue.version))
+    plain = _normal(saying, spelling)
+    return _known_of(saying, plain, load_facts(catalogue.engine).renames.get(plain), _where_known(saying, plain))
+
+
+def _known_of(saying: Saying, spelling: str, rename: Rename | None, elsewhere: str | None) -> str | None:
     is_told = elsewhere is not None and not (rename is not None and _came_back(saying, spelling, rename))
     told = [f"exists {elsewhere}"] if is_told else []
-    known = spellings(saying.catalogue)
     if rename is not None:
         new = " or ".join(rename.new)
         told.append(f"since {rename.since} it is {new}" if new else f"gone since {rename.since}, nothing took over")
-    elif not elsewhere or given.spelling != spelling:
-        near = nearest(given.spelling, known)
+    return "; ".join(told) or None
+
+
+def _hint(saying: Saying, given: Given, spelling: str, rename: Rename | None, elsewhere: str | None) -> str:
+    known = _known_of(saying, spelling, rename, elsewhere)
+    told = [known] if known else []
+    if rename is None and (not elsewhere or given.spelling != spelling):
+        near = nearest(given.spelling, spellings(saying.catalogue))
         told += [f"did you mean {near}?"] if near else []
         told += [] if elsewhere else [f"allow_unknown_flags: [{given.spelling.lstrip('-')}] accepts a fork's own"]
     return "; ".join(told)
