@@ -32,7 +32,7 @@ _SERVES = re.compile(
 
 def looks_like_command(text: str) -> bool:
     """True for text that starts a server outside a container, comments aside."""
-    return _SERVES.search(re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)) is not None
+    return _SERVES.search(re.sub(r"^[ \t]*#.*$", "", text, flags=re.MULTILINE)) is not None
 
 
 def read_command(

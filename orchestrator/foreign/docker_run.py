@@ -40,7 +40,7 @@ _IDLE = re.compile(r"(?:.*/)?(?:bash|sh|zsh|sleep|tail)(?:\s.*)?|")
 
 def looks_like_docker_run(text: str) -> bool:
     """True for text that starts a container with docker or podman, or a server in one, comments aside."""
-    told = re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+    told = re.sub(r"^[ \t]*#.*$", "", text, flags=re.MULTILINE)
     return _RUNS.search(told) is not None or (_ENTERS.search(told) is not None and looks_like_command(told))
 
 

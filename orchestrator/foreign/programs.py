@@ -20,6 +20,7 @@ from orchestrator.foreign.shell.programs import (
 )
 from orchestrator.foreign.texts import shorten
 
+MAX_WORDS = 2_000
 SEARCHED = 24
 """Words among which a program may hide behind wrappers (`env`, `numactl --interleave=all`, a start script)."""
 
@@ -71,6 +72,8 @@ def find_program(launch: Launch) -> Program:
     """
     entry = launch.entrypoint or ()
     words = (*entry, *launch.words)
+    if len(words) > MAX_WORDS:
+        raise InputError(f"{place_of(launch)}: {len(words)} words: this is no command line of a server")
     found = _named(words) or _by_image(words, launch, is_whole=not entry) or _by_runtime(words, launch)
     if found is None:
         raise _refused(words, launch)

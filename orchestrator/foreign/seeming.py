@@ -29,7 +29,7 @@ _LOG_LINE = re.compile(
 _MARKDOWN = re.compile(r"^(?:#{1,6} \S|\|.*\|[ \t]*$|[*-] (?:\*\*|`|\[)|> |\d+\. \S|-{3,}$|\*\*\S)", re.MULTILINE)
 _SENTENCE = re.compile(r"^[A-Z*`>][^=$\\]{50,}[.:]\s*$", re.MULTILINE)
 _TEMPLATE = re.compile(r"\{\{-?\s*(?:\.|\$|if\b|range\b|include\b|with\b|template\b|end\b|toYaml\b)")
-_TEMPLATE_LINE = re.compile(r"^\s*\{\{-?\s*(?:if|range|with|include|define|end|template)\b", re.MULTILINE)
+_TEMPLATE_LINE = re.compile(r"^[ \t]*\{\{-?\s*(?:if|range|with|include|define|end|template)\b", re.MULTILINE)
 _MANIFEST = re.compile(r"^apiVersion[ \t]*:", re.MULTILINE)
 _COMMAND = re.compile(
     r"[ \t]*(?:\$ )?(?:sudo|docker|podman|curl|cd|export|git|mkdir|cat|pip|uv|python3?|ssh|systemctl|hf|source|if|for|"

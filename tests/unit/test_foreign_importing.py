@@ -90,3 +90,8 @@ def test_any_text_seems_to_be_something_or_nothing(text: str) -> None:
 
     assert seeming is None or (seeming.what and seeming.hint)
     assert "c.yml" in refused
+
+
+def test_a_text_without_end_is_no_command_line() -> None:
+    with pytest.raises(InputError, match=r"x:1: 30002 words: this is no command line of a server"):
+        import_text("vllm serve " + "word " * 30_000, source="x", engines=ENGINES)
