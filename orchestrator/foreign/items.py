@@ -94,6 +94,17 @@ def take_equal(wanted: Iterable[Item], remaining: Sequence[Item]) -> tuple[Item,
     return tuple(found)
 
 
+def worked_out(value: Json, found: Sequence[Item], slots: Json) -> str:
+    """How a setting's number came about where the source writes another (`32k`, or the pool of all slots); or empty."""
+    texts = [(item.values[0], item.plain_values[0]) for item in found if len(item.values) == 1]
+    if not isinstance(value, int) or isinstance(value, bool) or len(texts) != 1 or texts[0][0] == str(value):
+        return ""
+    text, plain = texts[0]
+    if isinstance(slots, int) and plain.isdecimal() and int(plain) == value * slots:
+        return f": {text} / {slots} slots = {value} each"
+    return f": {value}" if plain == str(value) else ""
+
+
 def _item(given: Given, words: tuple[str, ...], place: str, *, is_tag: bool) -> Item:
     if given.match is Match.POSITIONAL:
         name = MODEL if is_tag else STRAY

@@ -22,7 +22,7 @@ from orchestrator.engines.images import split_image
 from orchestrator.foreign.containers import container, variables
 from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.inverse import Document, Inverse
-from orchestrator.foreign.items import MODEL, STRAY, Item, read_items, take_equal
+from orchestrator.foreign.items import MODEL, STRAY, Item, read_items, take_equal, worked_out
 from orchestrator.foreign.keyed import keyed
 from orchestrator.foreign.loss import in_order
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
@@ -222,18 +222,9 @@ class _Translation:
         for key, value, found in self._inverse().settings(once):
             self._serve(key, value)
             self.where_serve[key] = found
-            self.take(found, Fate.TRANSLATED, f"serve.{key}{self._worked_out(value, found)}")
-
-    def _worked_out(self, value: Json, found: Sequence[Item]) -> str:
-        """How a number came about that the source writes otherwise: `32k`, or the pool of all slots."""
-        serve = self.document.get("serve")
-        slots = serve.get("max_num_seqs") if isinstance(serve, Mapping) else None
-        texts = [(item.values[0], item.plain_values[0]) for item in found if len(item.values) == 1]
-        if not isinstance(value, int) or isinstance(value, bool) or len(texts) != 1 or texts[0][0] == str(value):
-            return ""
-        text, plain = texts[0]
-        is_pool = isinstance(slots, int) and plain.isdecimal() and int(plain) == value * slots
-        return f": {text} / {slots} slots = {value} each" if is_pool else f": {value}" if plain == str(value) else ""
+            serve = self.document["serve"]
+            slots = serve.get("max_num_seqs") if isinstance(serve, Mapping) else None
+            self.take(found, Fate.TRANSLATED, f"serve.{key}{worked_out(value, found, slots)}")
 
     def _count(self, item: Item) -> int:
         return sum(other.name == item.name for other in self.items)
