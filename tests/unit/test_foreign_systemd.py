@@ -42,9 +42,7 @@ def test_a_unit_is_recognised_by_its_sections() -> None:
     ]
 
 
-FRAGMENTS = (
-    "[Service] ExecStart= Environment= EnvironmentFile= vllm serve m docker run img bash % %h $A ${A ' \" \\ =x"
-)
+FRAGMENTS = "[Service] ExecStart= Environment= EnvironmentFile= vllm serve m docker run img bash % %h $A ${A ' \" \\ =x"
 
 
 @settings(max_examples=300, deadline=None)

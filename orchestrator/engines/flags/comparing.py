@@ -46,7 +46,8 @@ class Differences:
 
     Attributes:
         added, removed: Without those that were renamed, or that became another flag's alias.
-        defaults, choices: Without those of flags that have no effect any more.
+        defaults: Without those of flags that have no effect any more.
+        choices: Of those too: a value that is gone ends the start all the same.
         deprecated: Newly so, or newly without effect.
         keys_added, keys_removed: Of JSON flags: `SpeculativeConfig.moe_backend`.
         env_added, env_removed: Variables; empty where one of the lists knows none.
@@ -77,7 +78,7 @@ def compare(before: Catalogue, after: Catalogue, history: History) -> Difference
         removed=tuple(sorted(name for name in before.flags if name not in new and name not in gone)),
         renamed=renamed,
         defaults=tuple(change for pair in working for change in _default_changed(*pair, after, history)),
-        choices=tuple(change for pair in working for change in _choices_changed(*pair)),
+        choices=tuple(change for pair in both for change in _choices_changed(*pair)),
         deprecated=tuple(now for then, now in both if _is_going(now) and not _is_going(then)),
         keys_added=_only(_keys(after), _keys(before)),
         keys_removed=_only(_keys(before), _keys(after)),
