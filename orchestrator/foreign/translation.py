@@ -146,7 +146,6 @@ class _Translation:
                 whose = "a mod may put it there" if self.launch.is_patched else "nothing mounts it"
                 why = f"the server must find this file in the image ({whose}): without it it does not start, or not so"
                 self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
-
         for item in [i for i in self.left if i.name == "--config" and len(i.values) == 1]:
             why = "more flags stand in this file, which is not read from here: write them under `flags`"
             self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
@@ -219,12 +218,12 @@ class _Translation:
 
     def _settings(self) -> None:
         once = [item for item in self.left if self._count(item) == 1 and id(item) not in self.verbatim]
+        values: Document = {}
         for key, value, found in self._inverse().settings(once):
             self._serve(key, value)
             self.where_serve[key] = found
-            serve = self.document["serve"]
-            slots = serve.get("max_num_seqs") if isinstance(serve, Mapping) else None
-            self.take(found, Fate.TRANSLATED, f"serve.{key}{worked_out(value, found, slots)}")
+            values[key] = value
+            self.take(found, Fate.TRANSLATED, f"serve.{key}{worked_out(value, found, values.get('max_num_seqs'))}")
 
     def _count(self, item: Item) -> int:
         return sum(other.name == item.name for other in self.items)
