@@ -147,16 +147,25 @@ def no_suite() -> Suite:
 def load_suite(profile: Profile, name: str | None = None) -> Suite:
     """The profile's suite with its parameters; `name` from the command line stands over the profile's choice.
 
+    A path in a profile is looked for beside the profile first, then from the working directory.
     Parameters of a gate that this suite does not run are left aside: a profile says what fits its model, whichever
     suite is asked for. A name that is no gate at all is the user's mistake.
     """
     from orchestrator.gating.suite import adjust_suite, load_gates, load_suite
 
     choice, gates = profile.gates, load_gates()
-    suite = load_suite(name or choice.suite, gates=gates)
+    suite = load_suite(name or _beside(profile, choice.suite), gates=gates)
     idle = set(gates) - {item.gate.name for item in suite.items}
     params = {gate: values for gate, values in choice.params.items() if gate not in idle}
     return adjust_suite(suite, params=params, optional=[gate for gate in choice.optional if gate not in idle])
+
+
+def _beside(profile: Profile, suite: str) -> str:
+    """The suite as the profile means it."""
+    if not suite.endswith((".yaml", ".yml")) or profile.source is None:
+        return suite
+    path = Path(profile.source).parent / suite
+    return str(path) if path.is_file() else suite
 
 
 def resolve_entries(names: str | None, hosts_file: str | None) -> tuple[HostEntry, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.cli import compose
 from orchestrator.cli.live import LiveView
 from orchestrator.cli.main import VERBS, Verbs, gate0, main
 from orchestrator.cli.printer import Printer
@@ -25,6 +26,7 @@ from orchestrator.pipeline.events import (
     StageEnded,
     StageMoved,
 )
+from orchestrator.profile.building import build_profile
 from orchestrator.records.record import CellRecord, GateRecord
 from orchestrator.records.store import StoredCell
 
@@ -333,6 +335,25 @@ def test_the_bar_grows_with_the_repeats_done_whichever_cell_is_on() -> None:
             view.on(event)
 
     assert shown == pytest.approx([0.0, 0.1, 0.2, 0.6])
+
+
+def test_a_suites_path_is_looked_for_beside_the_profile_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, elsewhere = tmp_path / "profiles", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (folder / "mine.yaml").write_text("title: mine\ngates: [{gate: coherence}]\n")
+    (elsewhere / "mine.yaml").write_text("title: another\ngates: [{gate: tool_call}]\n")
+    (elsewhere / "other.yaml").write_text("title: other\ngates: [{gate: context}]\n")
+    monkeypatch.chdir(elsewhere)
+
+    found = {}
+    for suite in ("./mine.yaml", "./other.yaml"):
+        profile = build_profile({"name": "p", "engine": "vllm", "gates": suite}, source=str(folder / "p.yaml"))
+        found[suite] = [item.gate.name for item in compose.load_suite(profile).items]
+
+    assert found == {"./mine.yaml": ["coherence"], "./other.yaml": ["context"]}
 
 
 def test_parameters_of_gates_that_the_suite_does_not_run_are_left_aside(
