@@ -15,7 +15,7 @@ import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.values import Json
+from orchestrator.values import Json, read_json
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 MAX_ROUNDS = 10
@@ -169,8 +169,8 @@ def _holds_json(word: str) -> bool:
 
 def _is_json(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict | list)
-    except (ValueError, RecursionError):
+        return isinstance(read_json(text), dict | list)
+    except ValueError:
         return False
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.foreign.hiding import SECRET_FLAGS, hidden, is_secret
+from orchestrator.foreign.hiding import hidden, is_secret
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell import ReadFile, Word, unwrap
 from orchestrator.foreign.shell.programs import SHELLS, base_name, program_at
@@ -16,6 +16,8 @@ from orchestrator.profile.model import Mount
 
 _SHELL_TEXT = re.compile(r"-[a-zA-Z]*c")
 _KEY_VARIABLES = {"vllm": "VLLM_API_KEY", "sglang": "SGLANG_API_KEY", "llamacpp": "LLAMA_API_KEY"}
+_KEY_FLAGS = ("--api-key", "--api_key")
+_HUB_FLAGS = ("--hf-token", "--hf_token", "-hft")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +79,22 @@ class SafeWords:
 
 
 def hide_keys(words: Sequence[Word]) -> SafeWords:
-    """Words without literal keys."""
+    """Words without literal keys, as far as their variable is known; the translation sees to the others."""
     program = next((p for index in range(min(len(words), 8)) if (p := program_at([w.text for w in words], index))), "")
-    name = _KEY_VARIABLES.get(program or "", "API_KEY")
+    # Without a program the image knows the engine; then the translation names the key's variable.
+    key = _KEY_VARIABLES.get(program or "", "API_KEY") if program else None
+    names = dict.fromkeys(_HUB_FLAGS, "HF_TOKEN") | ({} if key is None else dict.fromkeys(_KEY_FLAGS, key))
     out: list[Word] = []
     notes: list[Note] = []
     secrets: list[str] = []
     before = ""
     for word in words:
         flag, equals, value = word.text.partition("=")
-        if flag in SECRET_FLAGS and equals and _is_literal(value):
+        if (name := names.get(flag)) and equals and _is_literal(value):
             out.append(replace(word, text=f"{flag}=${{{name}}}", missing=(name,)))
             notes.append(_key_note(flag, name, f"line {word.line}"))
             secrets.append(value)
-        elif before in SECRET_FLAGS and _is_literal(word.text) and not word.text.startswith("-"):
+        elif (name := names.get(before)) and _is_literal(word.text) and not word.text.startswith("-"):
             out.append(replace(word, text=f"${{{name}}}", missing=(name,)))
             notes.append(_key_note(before, name, f"line {word.line}"))
             secrets.append(word.text)

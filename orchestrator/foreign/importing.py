@@ -13,6 +13,7 @@ from orchestrator.foreign.command import read_command
 from orchestrator.foreign.compose import read_compose
 from orchestrator.foreign.docker_run import read_docker_run
 from orchestrator.foreign.found import Found
+from orchestrator.foreign.hiding import hidden
 from orchestrator.foreign.k8s import read_k8s
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
 from orchestrator.foreign.recipes import read_recipe
@@ -31,6 +32,7 @@ from orchestrator.foreign.seeming import seems
 from orchestrator.foreign.shell import ReadFile
 from orchestrator.foreign.systemd import read_systemd
 from orchestrator.foreign.translation import translate
+from orchestrator.foreign.withholding import has_secret
 from orchestrator.foreign.writing import profile_text
 
 SHOWN = 4
@@ -82,7 +84,7 @@ def import_text(
     service: str | None = None,
     image: str | None = None,
 ) -> Outcome:
-    """Everything that a text lets be served.
+    """Everything that a text lets be served; no secret of the text is in it, nor in what is raised.
 
     Args:
         source: What the text is called in messages.
@@ -94,6 +96,27 @@ def import_text(
     Raises:
         InputError: It is nothing that gate0 reads, names no server, or none of its servers can be declared.
     """
+    try:
+        return _imported_text(
+            text, source=source, engines=engines, read_file=read_file, values=values, service=service, image=image
+        )
+    except InputError as exc:
+        safe = _safe(exc)
+        if safe is exc:
+            raise
+        raise safe from None
+
+
+def _imported_text(
+    text: str,
+    *,
+    source: str,
+    engines: Mapping[str, Engine],
+    read_file: ReadFile | None,
+    values: Mapping[str, str] | None,
+    service: str | None,
+    image: str | None,
+) -> Outcome:
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
         raise InputError(f"{source}:{line}: holds a NUL character: this is no text")
@@ -110,11 +133,11 @@ def import_text(
         try:
             done.append(_imported(replace(launch, image=image or launch.image), known, engines))
         except InputError as exc:
-            refused.append(exc)
+            refused.append(_safe(exc))
     if not done:
         raise refused[0] if len(refused) == 1 else _all_refused(refused, source)
     profiles = _chosen(_named_apart(_once(done), source), source, service)
-    return Outcome(kind=known.kind, profiles=profiles, notes=found.notes, refused=tuple(refused))
+    return Outcome(kind=known.kind, profiles=profiles, notes=tuple(map(_shown, found.notes)), refused=tuple(refused))
 
 
 def read(
@@ -153,6 +176,8 @@ def _carried(launch: Launch, known: Recognised, engines: Mapping[str, Engine]) -
         return read(known, text, source=source).launches
 
     why = judging.still_true(launch.carried, launch, engines, again)
+    if why is None and has_secret(launch.carried):
+        why = "a secret's value stands in it"
     if why is None:
         note = Note(
             fate=Fate.KEPT,
@@ -177,6 +202,16 @@ def unknown(text: str, source: str) -> InputError:
         return InputError(f"{source} is no configuration that gate0 reads", hint=f"it reads {SUPPORTED}")
     verb = "is" if seeming.what == "empty" else "seems to be"
     return InputError(f"{source} is no configuration that gate0 reads: it {verb} {seeming.what}", hint=seeming.hint)
+
+
+def _safe(exc: InputError) -> InputError:
+    """The same without a secret's value in its text."""
+    message, hint = hidden(exc.message), None if exc.hint is None else hidden(exc.hint)
+    return exc if (message, hint) == (exc.message, exc.hint) else InputError(message, hint=hint)
+
+
+def _shown(note: Note) -> Note:
+    return replace(note, what=hidden(note.what))
 
 
 def _read(

@@ -9,7 +9,6 @@ among its own flags.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.vllm import METHODS
 from orchestrator.foreign.items import Item, read_items, take_equal
 from orchestrator.profile.building import build_profile
-from orchestrator.values import Json
+from orchestrator.values import Json, read_json
 
 Document = dict[str, Json]
 PROBE_MODEL = "zqx/zqx"
@@ -172,8 +171,8 @@ def _object(text: str) -> Mapping[str, Json]:
     if not text.startswith("{"):
         return {}
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = read_json(text)
+    except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
 

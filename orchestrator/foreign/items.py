@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.flags.reading import Given, Match, read_words
 from orchestrator.engines.flags.values import human_int
-from orchestrator.values import Json, canonical_json
+from orchestrator.values import Json, canonical_json, read_json
 
 MODEL = "--model"
 STRAY = ""
@@ -60,9 +59,9 @@ class Item:
 def meaning(text: str) -> str:
     """A value as canonical text: `0.80` and `0.8` are one, and so is JSON with and without spaces."""
     try:
-        value: Json = json.loads(text)
+        value: Json = read_json(text)
         return canonical_json(_whole(value))
-    except (ValueError, RecursionError):
+    except ValueError:
         return f"text:{text}"
 
 

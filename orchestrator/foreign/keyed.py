@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 
@@ -10,7 +9,7 @@ from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.words import Parser, words
 from orchestrator.foreign.items import Item, read_items
 from orchestrator.profile.model import FlagValue
-from orchestrator.values import Json
+from orchestrator.values import Json, read_json
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _INT = re.compile(r"-?(?:0|[1-9][0-9]{0,15})")
@@ -58,8 +57,8 @@ def _mapping(text: str) -> Mapping[str, Json] | None:
     if not text.startswith("{"):
         return None
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+        value = read_json(text)
+    except ValueError:
         return None
     return value if isinstance(value, dict) and value and not _has_null(value) else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchestrator.foreign.hiding import hidden
+from orchestrator.foreign.hiding import MASK, hidden, is_literal, is_secret_key
 from orchestrator.foreign.lenient_yaml import Read
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.texts import shorten
@@ -92,4 +92,4 @@ def shown(key: str, value: Any) -> str:
         return shorten(f"{key}: {{{inner}}}")
     if isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
         return f"{key}: {len(value)} entries"
-    return shorten(hidden(f"{key}: {value}"))
+    return shorten(f"{key}: {MASK}" if is_secret_key(key) and is_literal(str(value)) else hidden(f"{key}: {value}"))

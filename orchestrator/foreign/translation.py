@@ -20,7 +20,8 @@ from orchestrator.engines.flags.loading import choose, choose_for, wanted_versio
 from orchestrator.engines.flags.model import Catalogue
 from orchestrator.engines.images import split_image
 from orchestrator.foreign.containers import container, variables
-from orchestrator.foreign.hiding import hidden
+from orchestrator.foreign.env_values import say
+from orchestrator.foreign.hiding import hidden, masked
 from orchestrator.foreign.inverse import Document, Inverse
 from orchestrator.foreign.items import MODEL, STRAY, Item, read_items, take_equal, worked_out
 from orchestrator.foreign.keyed import keyed
@@ -40,6 +41,7 @@ from orchestrator.foreign.serving import (
 from orchestrator.foreign.spanning import Span, span_of
 from orchestrator.foreign.verbatim import verbatim
 from orchestrator.foreign.waiting import OPEN, WAITS, awaited, is_asked_for, open_words, waits, without_open
+from orchestrator.foreign.withholding import key_in, secret_values, shown_item, withhold
 from orchestrator.profile.building import build_profile
 from orchestrator.values import Json
 
@@ -90,20 +92,24 @@ class _Translation:
         places = launch.places[program.at :] if program.at >= 0 else ("",) * -program.at + launch.places
         self.open = open_words(program.rest, launch.notes)
         told = without_open((*program.rest, *by_env.words), places, self.open, may_be_model=program.engine == "vllm")
-        self.items = list(read_items(program.engine, self.catalogue, told.words, told.places))
+        read = read_items(program.engine, self.catalogue, told.words, told.places)
+        self.withheld = withhold(read, program.engine, self.recipe.api_key_env)
+        self.items = self.withheld.items
+        self.secrets = (*self.withheld.secrets, *secret_values(launch))
         self.notes += told.notes
         self.said: dict[int, Note] = {}
         self.verbatim = _before_strays([item for item in self.items if not self.open.intersection(item.words)])
         self.left: list[Item] = list(self.items)
         self.document: Document = dict(self.base)
-        self.extra: list[Note] = []
+        self.extra: list[Note] = list(self.withheld.notes)
         self.where_serve: dict[str, tuple[Item, ...]] = {}
+        if self.withheld.api_key is not None:
+            self._serve("api_key", {"secret": self.withheld.api_key})
 
     def draft(self) -> Draft:
         self._waiting()
         self._files()
         self._model()
-        self._key()
         self._once_only()
         span = self._span()
         self._task()
@@ -120,12 +126,12 @@ class _Translation:
 
     def take(self, items: Sequence[Item], fate: Fate, why: str) -> None:
         for item in items:
-            is_told = fate not in {Fate.KEPT, Fate.TRANSLATED} or item.name in {MODEL, "--api-key"}
+            is_told = fate not in {Fate.KEPT, Fate.TRANSLATED} or item.name == MODEL
             if not is_told and any(map(waits, item.words)):
                 told = f"{why}: waits for {awaited(item.words)}, write the value"
-                self.said[id(item)] = Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=told)
+                self.said[id(item)] = Note(fate=Fate.PERSON, what=shown_item(item), where=_place(item), why=told)
                 continue
-            self.said[id(item)] = Note(fate=fate, what=_shown(item), where=_place(item), why=why)
+            self.said[id(item)] = Note(fate=fate, what=shown_item(item), where=_place(item), why=why)
         self.left = [item for item in self.left if id(item) not in self.said]
 
     def _waiting(self) -> None:
@@ -145,10 +151,10 @@ class _Translation:
             if is_file and not any(item.values[0].startswith(target) for target in targets):
                 whose = "a mod may put it there" if self.launch.is_patched else "nothing mounts it"
                 why = f"the server must find this file in the image ({whose}): without it it does not start, or not so"
-                self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
+                self.extra.append(Note(fate=Fate.PERSON, what=shown_item(item), where=_place(item), why=why))
         for item in [i for i in self.left if i.name == "--config" and len(i.values) == 1]:
             why = "more flags stand in this file, which is not read from here: write them under `flags`"
-            self.extra.append(Note(fate=Fate.PERSON, what=_shown(item), where=_place(item), why=why))
+            self.extra.append(Note(fate=Fate.PERSON, what=shown_item(item), where=_place(item), why=why))
 
     def _model(self) -> None:
         found = model_of(self.launch, self.left, self._matched, self._refuses_model)
@@ -166,18 +172,6 @@ class _Translation:
 
     def _inverse(self) -> Inverse:
         return Inverse(engine=self.engine, catalogue=self.catalogue, base=self.base)
-
-    def _key(self) -> None:
-        """A key on the command line is seen by all: it becomes a reference, and is not shown."""
-        for item in [i for i in self.left if i.name == "--api-key"]:
-            name = _variable(item.values) or self.recipe.api_key_env or "API_KEY"
-            if self.recipe.api_key_env is None:
-                why = f"{self.engine.name} takes its key on the command line only: left out, use `expose: loopback`"
-                self.take([item], Fate.PERSON, why)
-                continue
-            self._serve("api_key", {"secret": name})
-            why = f"serve.api_key: {{secret: {name}}}: export {name}, or put it into gate0's secrets file"
-            self.take([item], Fate.TRANSLATED if _variable(item.values) else Fate.PERSON, why)
 
     def _once_only(self) -> None:
         """Where the server listens and under which name."""
@@ -202,7 +196,7 @@ class _Translation:
         if found is not None:
             self.document["task"] = found[0]
             why = f"task: {found[0]}: readiness and gates follow it"
-            self.extra.append(Note(fate=Fate.TRANSLATED, what=_shown(found[1]), where=_place(found[1]), why=why))
+            self.extra.append(Note(fate=Fate.TRANSLATED, what=shown_item(found[1]), where=_place(found[1]), why=why))
 
     def _span(self) -> Span:
         span = span_of(self.launch, self.engine.name, self.left)
@@ -338,40 +332,33 @@ class _Translation:
         name = profile_name(self.launch, model_text(model))
         settings = container(self.launch, self.entrypoint)
         env = variables(self.launch)
-        self._key_from_env(env.document)
+        self._secrets_in(env.document)
         title = profile_title(self.launch, name)
         self.document |= {
             "name": name,
             **({"title": title} if title else {}),
-            **({"note": self.launch.note} if self.launch.note else {}),
+            **({"note": masked(hidden(self.launch.note), self.secrets)} if self.launch.note else {}),
             **({"env": env.document} if env.document else {}),
             **({"container": settings.document} if settings.document and "image" in self.document else {}),
         }
         words = tuple(self.said[id(item)] for item in self.items if id(item) in self.said)
-        answered = {(note.where, note.what) for note in (*words, *self.notes) if note.fate is not Fate.KEPT}
+        said = (*words, *self.notes, *self.withheld.notes)
+        answered = {(note.where, note.what) for note in said if note.fate is not Fate.KEPT}
         read = [n for n in self.launch.notes if not (n.why.startswith(WAITS) and (n.where, n.what) in answered)]
+        notes = in_order((*self.notes, *words, *self.extra, *span.notes, *settings.notes, *env.notes, *read))
         return Draft(
             document={key: self.document[key] for key in ORDER if key in self.document and self.document[key] != {}},
-            notes=in_order((*self.notes, *words, *self.extra, *span.notes, *settings.notes, *env.notes, *read)),
+            notes=say(notes, self.secrets),
         )
 
-    def _key_from_env(self, env: Document) -> None:
-        """The engine's own variable for its key is `serve.api_key`, so that gate0 sends it too."""
-        variable = self.recipe.api_key_env
-        serve = self.document.get("serve")
-        if variable is None or variable not in env or (isinstance(serve, Mapping) and "api_key" in serve):
-            return
-        value = env.pop(variable)
-        if isinstance(value, Mapping):
-            self._serve("api_key", value)
-            self.extra.append(
-                Note(
-                    fate=Fate.TRANSLATED,
-                    what=f"env.{variable}",
-                    where="env",
-                    why="serve.api_key, so that gate0 sends it",
-                )
-            )
+    def _secrets_in(self, env: Document) -> None:
+        """A flag's secret is one of the variables, and the engine's own variable for its key is `serve.api_key`."""
+        for variable, name in self.withheld.env.items():
+            env[variable] = {"secret": name}
+        key = key_in(env, self.recipe.api_key_env, self.withheld.api_key)
+        if key.reference is not None:
+            self._serve("api_key", key.reference)
+        self.extra += key.notes
 
     def _unserved_problems(self) -> list[Note]:
         problems = self.engine.problems(build_profile(self.document))
@@ -384,18 +371,5 @@ def _before_strays(items: Sequence[Item]) -> frozenset[int]:
     return frozenset(id(one) for one, after in pairs if after.name == STRAY and any(after.words) and one.name != MODEL)
 
 
-def _shown(item: Item) -> str:
-    text = hidden(item.shown)
-    return text if len(text) <= 160 else f"{text[:159]}…"
-
-
 def _place(item: Item) -> str:
     return item.place or "the command"
-
-
-def _variable(values: Sequence[str]) -> str | None:
-    """The variable's name when a value is nothing but one: `$KEY`, `${KEY}`."""
-    if len(values) != 1 or not values[0].startswith("$"):
-        return None
-    name = values[0].removeprefix("$").removeprefix("{").removesuffix("}")
-    return name if name.isidentifier() else None

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from orchestrator.errors import InputError
 from orchestrator.foreign.containers import container, variables
-from orchestrator.foreign.hiding import hidden
+from orchestrator.foreign.env_values import say
+from orchestrator.foreign.hiding import hidden, masked
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
 from orchestrator.foreign.naming import profile_name, profile_title
 from orchestrator.foreign.programs import Program, place_of
 from orchestrator.foreign.serving import REPO, image_note
 from orchestrator.foreign.texts import shorten
+from orchestrator.foreign.withholding import secret_values, without_secrets
 from orchestrator.values import Json
 
 PORTS = {"TensorRT-LLM": 8000, "Ollama": 11434}
@@ -26,8 +28,10 @@ def verbatim(launch: Launch, program: Program) -> Draft:
     Raises:
         InputError: There is no image, no command, or nothing tells the port.
     """
-    words = (*program.words, *program.rest)
-    shown = shorten(hidden(" ".join(words)), 80)
+    safe = without_secrets(program.rest)
+    secrets = (*safe.secrets, *secret_values(launch))
+    words = (*program.words, *(word for item in safe.items for word in item.words))
+    shown = shorten(masked(hidden(" ".join(words)), secrets), 80)
     if not launch.image or not words:
         raise InputError(
             f"{place_of(launch)}: `{shown}` starts {program.other}, which gate0 does not serve",
@@ -42,13 +46,14 @@ def verbatim(launch: Launch, program: Program) -> Draft:
             hint="give the port in the command or publish it",
         )
     settings, env = container(launch, None if launch.entrypoint is None else _cleared(launch)), variables(launch)
+    env.document |= {variable: {"secret": name} for variable, name in safe.env.items()}
     name = profile_name(launch, launch.model)
     title = profile_title(launch, name)
     command = words if not settings.document.get("entrypoint") else words[1:]
     document: dict[str, Json] = {
         "name": name,
         **({"title": title} if title else {}),
-        **({"note": launch.note} if launch.note else {}),
+        **({"note": masked(hidden(launch.note), secrets)} if launch.note else {}),
         "engine": "generic",
         "image": launch.image,
         **({"model": launch.model} if launch.model and REPO.fullmatch(launch.model) else {}),
@@ -64,7 +69,7 @@ def verbatim(launch: Launch, program: Program) -> Draft:
         why = f"{program.other}'s own default: nothing in the source tells it"
         notes.append(Note(fate=Fate.PERSON, what=f"port {port}", where="the command", why=why))
     notes += [image_note(launch.image), *settings.notes, *env.notes, *launch.notes]
-    return Draft(document=document, notes=tuple(notes))
+    return Draft(document=document, notes=say((*notes, *safe.notes), secrets))
 
 
 def _cleared(launch: Launch) -> tuple[str, ...]:
