@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.foreign.hiding import MASK, is_secret, is_secret_name, masked
+from orchestrator.foreign.hiding import MASK, hidden, is_secret, is_secret_name, masked
 from orchestrator.foreign.model import Fate, Note
 from orchestrator.foreign.shell.expanding import Word
 from orchestrator.foreign.texts import shorten
@@ -45,8 +45,10 @@ def environment(words: Mapping[str, Word], *, where: str | None = None) -> Envir
 
 
 def say(notes: Sequence[Note], secrets: Sequence[str]) -> tuple[Note, ...]:
-    """Notes with `***` for each of the values."""
-    return tuple(replace(note, what=masked(note.what, secrets), why=masked(note.why, secrets)) for note in notes)
+    """Notes with `***` for each of the values, and for what looks like one in what they show."""
+    return tuple(
+        replace(note, what=masked(hidden(note.what), secrets), why=masked(note.why, secrets)) for note in notes
+    )
 
 
 def _value(name: str, word: Word, where: str) -> tuple[EnvValue, Note | None]:

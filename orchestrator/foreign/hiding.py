@@ -28,13 +28,17 @@ _VOCABULARY = re.compile(
 """Before `token` these tell of text, not of keys: `pad_token`, `max_new_token`."""
 _SWITCH = frozenset({"", "0", "1", "true", "false", "yes", "no", "on", "off", "null", "none"})
 _KEY_WORD = re.compile(r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{16,}|ghp_[A-Za-z0-9]{16,})")
+_PASSWORD = r"(?:[^\s/?#\"']*|(?!\d+[/?#])[^\s@\"']*)"
+"""To the last `@` before the path; without one there a slash in it, where no port stands."""
 _USERINFO = re.compile(
-    r"\b((?:[a-z][a-z0-9+.-]*\+)?https?://)([^\s/@?#\"']+)@|\b([a-z][a-z0-9+.-]*://)([^\s/@:?#\"']*:[^\s/?#\"']*)@",
+    rf"\b((?:[a-z][a-z0-9+.-]*\+)?https?://)([^\s/@:?#\"']+(?::{_PASSWORD})?|:{_PASSWORD})@"
+    rf"|\b([a-z][a-z0-9+.-]*://)([^\s/@:?#\"']*:{_PASSWORD})@",
     re.I,
 )
 _ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)=(\"[^\"]*\"|'[^']*'|[^\s\"']+)")
 _FLAGGED = re.compile(r"(?<![\w-])(-{1,2}[A-Za-z][\w.-]*)(=|[\"']?,?\s+[\"']?(?!-))(\"[^\"]*\"|'[^']*'|[^\s\"']+)")
 _KEYED = re.compile(r"(\\*[\"'])([\w.-]+)(\1\s*:\s*)((\\*[\"']).*?(?<!\\)\5|[^\s\"'{\[,}\\]+)")
+_LED = re.compile(r"^([ \t-]*)([A-Za-z_][\w.-]*)(:[ \t]+)([^\s{].*)$", re.MULTILINE)
 _IN_FLOW = re.compile(r"([{,]\s*)([A-Za-z_][\w.-]*)(:\s+)([^\s\"'{\[,}]+)")
 
 
@@ -89,7 +93,7 @@ def cleaned(text: str) -> Cleaned:
         try:
             value = read_json(text)
         except ValueError:
-            return _plain(text)
+            return _broken(text)
         secrets: list[str] = []
         gone: list[str] = []
         rest = _without(value, "", secrets, gone)
@@ -97,6 +101,11 @@ def cleaned(text: str) -> Cleaned:
             return Cleaned(text=text)
         return Cleaned(text=_as_text(rest) if rest else None, secrets=tuple(secrets), gone=tuple(gone))
     return _plain(text)
+
+
+def without_userinfo(text: str) -> str:
+    """The text without literal users and passwords of the URLs in it."""
+    return _USERINFO.sub(lambda found: found[0] if _is_reference(found) else found[1] or found[3], text)
 
 
 def masked(text: str, secrets: Iterable[str]) -> str:
@@ -131,6 +140,11 @@ def hidden(text: str) -> str:
         is_hidden = is_secret_key(found[2]) and is_literal(found[4])
         return f"{found[1]}{found[2]}{found[3]}{MASK}" if is_hidden else found[0]
 
+    def led(found: re.Match[str]) -> str:
+        value = found[4].strip("\"'")
+        return f"{found[1]}{found[2]}{found[3]}{MASK}" if is_secret_key(found[2]) and is_literal(value) else found[0]
+
+    text = _LED.sub(led, text)
     text = _USERINFO.sub(lambda found: found[0] if _is_reference(found) else f"{found[1] or found[3]}{MASK}@", text)
     text = _IN_FLOW.sub(flow, _KEYED.sub(keyed, text))
     return _KEY_WORD.sub(MASK, _FLAGGED.sub(flag, _ASSIGNED.sub(assignment, text)))
@@ -145,6 +159,15 @@ def _is_reference(found: re.Match[str]) -> bool:
     return (found[2] or found[4]).rpartition(":")[2].startswith("$")
 
 
+def _broken(text: str) -> Cleaned:
+    """What looks like JSON and is none; a template's braces are no object's."""
+    pairs = [(found[2], found[4].strip("\\\"'")) for at in (_KEYED, _IN_FLOW) for found in at.finditer(text)]
+    secrets = tuple(value for key, value in pairs if is_secret_key(key) and is_literal(value))
+    if not secrets or text.lstrip()[:2] in {"{%", "{{", "{#"}:
+        return _plain(text)
+    return Cleaned(text=None, secrets=(text, *secrets), gone=("broken JSON with a secret in it",))
+
+
 def _plain(text: str) -> Cleaned:
     """A text that is no JSON: a key by itself, or a URL."""
     if _KEY_WORD.match(text):
@@ -156,8 +179,9 @@ def _plain(text: str) -> Cleaned:
     for match in found:
         userinfo = match[2] or match[4]
         secrets += [userinfo, userinfo.partition(":")[2]]
-    short = _USERINFO.sub(lambda match: match[0] if _is_reference(match) else match[1] or match[3], text)
-    return Cleaned(text=short, secrets=tuple(filter(None, secrets)), gone=("the user and password of the URL",))
+    return Cleaned(
+        text=without_userinfo(text), secrets=tuple(filter(None, secrets)), gone=("the user and password of the URL",)
+    )
 
 
 def _without(value: Json, path: str, secrets: list[str], gone: list[str]) -> Json:

@@ -13,7 +13,7 @@ from orchestrator.foreign.command import read_command
 from orchestrator.foreign.compose import read_compose
 from orchestrator.foreign.docker_run import read_docker_run
 from orchestrator.foreign.found import Found
-from orchestrator.foreign.hiding import hidden
+from orchestrator.foreign.hiding import hidden, without_userinfo
 from orchestrator.foreign.k8s import read_k8s
 from orchestrator.foreign.model import Draft, Fate, Launch, Note
 from orchestrator.foreign.recipes import read_recipe
@@ -131,7 +131,7 @@ def _imported_text(
     refused: list[InputError] = []
     for launch in launches:
         try:
-            done.append(_imported(replace(launch, image=image or launch.image), known, engines))
+            done.append(_imported(_named_openly(replace(launch, image=image or launch.image)), known, engines))
         except InputError as exc:
             refused.append(_safe(exc))
     if not done:
@@ -208,6 +208,12 @@ def _safe(exc: InputError) -> InputError:
     """The same without a secret's value in its text."""
     message, hint = hidden(exc.message), None if exc.hint is None else hidden(exc.hint)
     return exc if (message, hint) == (exc.message, exc.hint) else InputError(message, hint=hint)
+
+
+def _named_openly(launch: Launch) -> Launch:
+    """Image and model without a URL's user and password."""
+    image, model = (None if name is None else without_userinfo(name) for name in (launch.image, launch.model))
+    return replace(launch, image=image, model=model)
 
 
 def _shown(note: Note) -> Note:

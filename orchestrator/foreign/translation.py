@@ -41,7 +41,7 @@ from orchestrator.foreign.serving import (
 from orchestrator.foreign.spanning import Span, span_of
 from orchestrator.foreign.verbatim import verbatim
 from orchestrator.foreign.waiting import OPEN, WAITS, awaited, is_asked_for, open_words, waits, without_open
-from orchestrator.foreign.withholding import key_in, secret_values, shown_item, withhold
+from orchestrator.foreign.withholding import key_in, refer, secret_values, shown_item, withhold
 from orchestrator.profile.building import build_profile
 from orchestrator.values import Json
 
@@ -353,6 +353,7 @@ class _Translation:
 
     def _secrets_in(self, env: Document) -> None:
         """A flag's secret is one of the variables, and the engine's own variable for its key is `serve.api_key`."""
+        self.extra += refer(env, self.secrets)
         for variable, name in self.withheld.env.items():
             env[variable] = {"secret": name}
         key = key_in(env, self.recipe.api_key_env, self.withheld.api_key)

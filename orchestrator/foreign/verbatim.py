@@ -13,7 +13,7 @@ from orchestrator.foreign.naming import profile_name, profile_title
 from orchestrator.foreign.programs import Program, place_of
 from orchestrator.foreign.serving import REPO, image_note
 from orchestrator.foreign.texts import shorten
-from orchestrator.foreign.withholding import secret_values, without_secrets
+from orchestrator.foreign.withholding import refer, secret_values, without_secrets
 from orchestrator.values import Json
 
 PORTS = {"TensorRT-LLM": 8000, "Ollama": 11434}
@@ -46,6 +46,7 @@ def verbatim(launch: Launch, program: Program) -> Draft:
             hint="give the port in the command or publish it",
         )
     settings, env = container(launch, None if launch.entrypoint is None else _cleared(launch)), variables(launch)
+    notes_of_env = refer(env.document, secrets)
     env.document |= {variable: {"secret": name} for variable, name in safe.env.items()}
     name = profile_name(launch, launch.model)
     title = profile_title(launch, name)
@@ -69,7 +70,7 @@ def verbatim(launch: Launch, program: Program) -> Draft:
         why = f"{program.other}'s own default: nothing in the source tells it"
         notes.append(Note(fate=Fate.PERSON, what=f"port {port}", where="the command", why=why))
     notes += [image_note(launch.image), *settings.notes, *env.notes, *launch.notes]
-    return Draft(document=document, notes=say((*notes, *safe.notes), secrets))
+    return Draft(document=document, notes=say((*notes, *safe.notes, *notes_of_env), secrets))
 
 
 def _cleared(launch: Launch) -> tuple[str, ...]:

@@ -10,7 +10,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from orchestrator.foreign.hiding import MASK, cleaned, hidden, is_literal, is_secret, is_secret_key, is_switch
+from orchestrator.foreign.hiding import (
+    MASK,
+    MIN_SECRET,
+    cleaned,
+    hidden,
+    is_literal,
+    is_secret,
+    is_secret_key,
+    is_switch,
+)
 from orchestrator.foreign.items import MODEL, Item
 from orchestrator.foreign.model import Fate, Launch, Note
 from orchestrator.values import Json
@@ -49,12 +58,17 @@ def withhold(items: Sequence[Item], engine: str, api_key_env: str | None) -> Wit
         api_key_env: Variable through which the engine takes its API key; None: only from the command line.
     """
     found = Withheld()
+    before: Item | None = None
     for item in items:
         name = item.dotted or item.name
+        is_value, before = before is not None and _may_be_value(item, before), item
         values = [value for value in item.values if not is_switch(value)]
         if item.name == API_KEY:
             found.secrets += filter(is_literal, values)
             _key(found, item, engine, api_key_env)
+        elif is_value:
+            found.secrets += item.words
+            found.notes.append(_note(Fate.PERSON, replace(item, words=(MASK,)), f"{LEFT_OUT}: {OTHERWISE}"))
         elif is_secret_key(name) and values:
             found.secrets += filter(is_literal, values)
             _secret(found, item)
@@ -85,6 +99,17 @@ def without_secrets(words: Sequence[str]) -> Withheld:
         else:
             _clean(found, item)
     return found
+
+
+def refer(env: dict[str, Json], secrets: Sequence[str]) -> tuple[Note, ...]:
+    """Variables with a plain name that hold what turned out to be a secret, as references; a note for each."""
+    named = [name for name, value in env.items() if isinstance(value, str) and len(value) >= MIN_SECRET]
+    notes: list[Note] = []
+    for name in [name for name in named if env[name] in secrets]:
+        env[name] = {"secret": name}
+        why = f"a secret in plain text: not carried; put it into the environment or the secrets file as {name}"
+        notes.append(Note(fate=Fate.PERSON, what=f"{name}={MASK}", where="env", why=why))
+    return tuple(notes)
 
 
 def has_secret(document: Mapping[str, Json]) -> bool:
@@ -150,6 +175,12 @@ def variable_in(values: Sequence[str]) -> str | None:
         return None
     name = values[0].removeprefix("$").removeprefix("{").removesuffix("}")
     return name if name.isidentifier() else None
+
+
+def _may_be_value(item: Item, before: Item) -> bool:
+    """A word like `-x9` behind a secret's flag that has no value: no flag of the engine's, so it may be the secret."""
+    is_short = not item.is_known and item.name.startswith("-") and not item.name.startswith("--")
+    return is_short and not before.values and is_secret_key(before.dotted or before.name)
 
 
 def _key(found: Withheld, item: Item, engine: str, api_key_env: str | None) -> None:

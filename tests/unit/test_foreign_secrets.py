@@ -92,13 +92,17 @@ def test_a_document_with_a_secret_in_it(document: dict[str, Any], is_there: bool
         "docker run -p 1:1 img foo --api-key Hunter2pw",
         "docker run ollama/ollama --password=Hunter2pw serve",
         "vllm serve ... --my-password Hunter2pw",
+        "docker run -e A http://u:Hunter2pw@h/img:1 vllm serve m",
+        "recipe_version: '2'\nname: r\nmodel: o/m\npassword: [Hunter2pw\ncontainer: x\ncommand: vllm serve {model}\n",
+        "recipe_version: '2'\nname: 5\nmodel: {password: Hunter2pw}\ncommand: 7\ncontainer: http://a:Hunter2pw@h/x",
         "docker run -e URL=http://a:Hunter2pw@h img foo --x http://a:Hunter2pw@h",
     ],
 )
-def test_a_refusal_says_no_secret(text: str) -> None:
+def test_nothing_is_said_of_a_secret_in_an_odd_place(text: str) -> None:
     said = ""
     try:
-        said = str(import_text(text, source="s.sh", engines=ENGINES).profiles[0].draft)
+        (one,) = import_text(text, source="s.sh", engines=ENGINES).profiles
+        said = f"{one.text}{one.draft}"
     except InputError as exc:
         said = f"{exc.message}{exc.hint}"
 
