@@ -28,16 +28,16 @@ _VOCABULARY = re.compile(
 """Before `token` these tell of text, not of keys: `pad_token`, `max_new_token`."""
 _SWITCH = frozenset({"", "0", "1", "true", "false", "yes", "no", "on", "off", "null", "none"})
 _KEY_WORD = re.compile(r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{16,}|ghp_[A-Za-z0-9]{16,})")
-_PASSWORD = r"(?:[^\s/?#\"']*|(?!\d+[/?#])[^\s@\"']*)"
-"""To the last `@` before the path; without one there a slash in it, where no port stands."""
+_PASSWORD = r"(?:[^\s/?#\"']{0,400}|(?!\d{1,5}[/?#])[^\s@\"']{0,400})"
+"""To the last `@` before the path; without one there a slash in it, where no port stands. Bounded: time is linear."""
 _USERINFO = re.compile(
-    rf"\b((?:[a-z][a-z0-9+.-]*\+)?https?://)([^\s/@:?#\"']+(?::{_PASSWORD})?|:{_PASSWORD})@"
-    rf"|\b([a-z][a-z0-9+.-]*://)([^\s/@:?#\"']*:{_PASSWORD})@",
+    rf"\b((?:[a-z][a-z0-9+.-]{{0,20}}\+)?https?://)([^\s/@:?#\"']{{1,400}}(?::{_PASSWORD})?|:{_PASSWORD})@"
+    rf"|\b([a-z][a-z0-9+.-]{{0,20}}://)([^\s/@:?#\"']{{0,400}}:{_PASSWORD})@",
     re.I,
 )
 _ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)=(\"[^\"]*\"|'[^']*'|[^\s\"']+)")
 _FLAGGED = re.compile(r"(?<![\w-])(-{1,2}[A-Za-z][\w.-]*)(=|[\"']?,?\s+[\"']?(?!-))(\"[^\"]*\"|'[^']*'|[^\s\"']+)")
-_KEYED = re.compile(r"(\\*[\"'])([\w.-]+)(\1\s*:\s*)((\\*[\"']).*?(?<!\\)\5|[^\s\"'{\[,}\\]+)")
+_KEYED = re.compile(r"(\\{0,8}[\"'])([\w.-]+)(\1\s*:\s*)((\\{0,8}[\"']).*?(?<!\\)\5|[^\s\"'{\[,}\\]+)")
 _LED = re.compile(r"^([ \t-]*)([A-Za-z_][\w.-]*)(:[ \t]+)([^\s{].*)$", re.MULTILINE)
 _IN_FLOW = re.compile(r"([{,]\s*)([A-Za-z_][\w.-]*)(:\s+)([^\s\"'{\[,}]+)")
 

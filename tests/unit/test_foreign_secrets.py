@@ -145,3 +145,8 @@ def test_what_is_shown_of_a_text(text: str, shown: str) -> None:
 )
 def test_names_that_say_secret(name: str, is_one: bool) -> None:
     assert is_secret_key(name) is is_one
+
+
+@pytest.mark.parametrize("part", ["a.", "a+", "http://", "http://a:", "\\", '"password":"', "a://:", "- x: "])
+def test_a_secret_behind_a_long_text_is_hidden(part: str) -> None:
+    assert SECRET not in hidden(f"{part * 20_000} --token Hunter2pw")
