@@ -126,12 +126,20 @@ def test_an_address_of_another_machine_is_told_from_a_port_in_use(capsys: pytest
 
 
 def test_ctrl_c_is_how_the_mock_is_meant_to_end() -> None:
-    argv = (sys.executable, "-c", "from orchestrator.cli.main import run; run()", "mock", "--port", "0")
+    # Where the tests run in the background of a shell, SIGINT is ignored, and children inherit that.
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from orchestrator.cli.main import run; run()"
+    )
+    argv = (sys.executable, "-c", code, "mock", "--port", "0")
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as serving:
-        assert serving.stderr is not None
-        first = serving.stderr.readline()
-        serving.send_signal(signal.SIGINT)
-        rest = serving.stderr.read()
+        try:
+            assert serving.stderr is not None
+            first = serving.stderr.readline()
+            serving.send_signal(signal.SIGINT)
+            _, rest = serving.communicate(timeout=60)
+        finally:
+            serving.kill()
 
     assert first.startswith("mock vllm on http://127.0.0.1:")
     assert (serving.returncode, rest) == (0, "")
