@@ -4,8 +4,10 @@ Theory of operation: temperature 0 is not bit-exact across batch shapes, and a w
 one by construction, so equal text is too strict a test and too weak a one: a rounding difference can flip a near-tie,
 and a zeroed state can leave the text alone. What tells them apart is how far the probabilities move. Cold against
 cold gives the lane's own noise; cold against warm may move ten times that, or a floor that rounding reaches. A flip
-counts as a near-tie only where the two tokens were that close. Only tokens with a probability of 1 % or more in one
-of the runs are compared: the far tail moves by whole nats without meaning anything. All logprobs are natural.
+counts as a near-tie only where the two tokens were that close; a planted fact that goes with such a flip, where
+nothing else moved, was no sure answer in the first place (a 135M model was seen 0.007 from another digit). Only
+tokens with a probability of 1 % or more in one of the runs are compared: the far tail moves by whole nats without
+meaning anything. All logprobs are natural.
 """
 
 from __future__ import annotations
@@ -134,6 +136,7 @@ def find(runs: Runs, limits: Limits) -> Finding:
         do_controls_vary=not all(d.is_same for d in (cold_cold or warm_warm)),
         do_warm_vary=not all(d.is_same for d in warm_warm),
         is_shifted=shift is not None and shift > limits.soft(noise),
+        is_tie=_is_tie(first, shift, limits.soft(noise)),
         first=first,
         bound=bound,
     )
@@ -155,11 +158,13 @@ def _kind(
     do_controls_vary: bool,
     do_warm_vary: bool,
     is_shifted: bool,
+    is_tie: bool,
     first: Difference | None,
     bound: float,
 ) -> tuple[Kind, str]:
     """The steps of the decision, worst first."""
-    if runs.cold and runs.warm and all(a.has_fact for a in runs.cold) and not any(a.has_fact for a in runs.warm):
+    is_lost = runs.cold and runs.warm and all(a.has_fact for a in runs.cold) and not any(a.has_fact for a in runs.warm)
+    if is_lost and not is_tie:
         return Kind.FACT_LOST, "the planted fact is found cold and lost warm"
     if is_beyond:
         text = "the same text, but logprobs move" if first is None else f"{_where(first)}; logprobs move"
@@ -177,8 +182,16 @@ def _kind(
     if first.margin is None:
         return Kind.TEXT_DIFFERS, _where(first)
     if first.margin <= bound:
-        return Kind.NEAR_TIE, f"{_where(first)}, {first.margin:.3f} apart"
+        lost = ", and with it the planted fact" if is_lost else ""
+        return Kind.NEAR_TIE, f"{_where(first)}, {first.margin:.3f} apart{lost}"
     return Kind.BEYOND, f"{_where(first)}, {first.margin:.2f} apart: no near-tie"
+
+
+def _is_tie(first: Difference | None, shift: float | None, rounding: float) -> bool:
+    """Rounding alone parts the answers: a model that is sure of the fact never stands on such an edge."""
+    if first is None or first.margin is None or shift is None:
+        return False
+    return max(shift, first.margin) <= rounding
 
 
 def _where(d: Difference) -> str:

@@ -107,6 +107,33 @@ def test_fact_found_only_once_cold_is_not_lost_when_warm() -> None:
     assert find(Runs(prompt_tok=9, cold=(A, A), warm=(lost, lost)), Limits()).kind is Kind.FACT_LOST
 
 
+@pytest.mark.parametrize(
+    ("warm", "kind"),
+    [
+        ((-0.70, -0.69), Kind.NEAR_TIE),
+        ((-1.15, -0.66), Kind.NEAR_TIE),
+        ((-1.30, -0.30), Kind.FACT_LOST),
+        ((-4.00, -0.02), Kind.FACT_LOST),
+    ],
+)
+def test_a_fact_goes_with_a_near_tie_only_where_rounding_explains_both(warm: tuple[float, float], kind: Kind) -> None:
+    cold = answer(token("8", **{"8": -0.69, "9": -0.70}))
+    lost = answer(token("9", **{"8": warm[0], "9": warm[1]}), fact=False)
+
+    found = find(Runs(prompt_tok=9, cold=(cold, cold), warm=(lost, lost)), Limits())
+
+    assert found.kind is kind
+    assert "planted fact" in found.words
+
+
+def test_a_fact_lost_without_logprobs_is_lost() -> None:
+    found = find(
+        Runs(prompt_tok=9, cold=(Answer(text="8", has_fact=True),) * 2, warm=(Answer(text="9"),) * 2), Limits()
+    )
+
+    assert found.kind is Kind.FACT_LOST
+
+
 def test_same_tokens_with_another_text_differ() -> None:
     other = Answer(text="something else", tokens=A.tokens, has_fact=True)
 
