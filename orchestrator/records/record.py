@@ -95,6 +95,9 @@ class _Plain:
             KeyError, TypeError, ValueError: The mapping is not such a record.
         """
         known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+        for name, f in known.items():
+            if f.default_factory is dict and not isinstance(raw.get(name, {}), Mapping):
+                raise TypeError(f"{name} is not a mapping")
         return cls(**{k: v for k, v in raw.items() if k in known})
 
 

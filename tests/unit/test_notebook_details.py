@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,9 @@ def test_the_first_differing_token_and_its_margin(a: Any, b: Any, words: str) ->
     assert first_difference(a, b) == words
 
 
-def exchange(label: str, prompt: str, text: str, cached: int, tokens: list[Any], **request: Any) -> dict[str, Any]:
+def exchange(
+    label: str, prompt: str | Mapping[str, Any], text: str, cached: int, tokens: list[Any], **request: Any
+) -> dict[str, Any]:
     return {
         "label": label,
         "request": {"messages": [{"role": "user", "content": prompt}], "max_tokens": 8, **request},
@@ -83,7 +86,7 @@ def test_a_long_prompt_shows_its_head_and_opens_whole() -> None:
         name="g",
         status="pass",
         summary="",
-        evidence=(exchange("cold", kept, "a", 0, []),),  # type: ignore[arg-type]
+        evidence=(exchange("cold", kept, "a", 0, []),),
     )
 
     (found,) = gate_evidence(gate).exchanges
@@ -110,7 +113,7 @@ def test_evidence_of_another_gates_shape_is_shown_all_the_same(evidence: dict[st
     assert len(found.exchanges) == 2
 
 
-HOST = {
+HOST: dict[str, Any] = {
     "name": "spark01",
     "before": {
         "host": "spark01",
@@ -146,7 +149,7 @@ def test_what_changed_of_a_host_stands_apart_and_its_home_is_not_told() -> None:
 
 
 def test_provenance_names_image_driver_kernel_client_and_the_time_as_measured(tmp_path: Path) -> None:
-    other = {**HOST, "name": "spark02", "before": {**HOST["before"], "kernel": "6.14"}}  # type: ignore[dict-item]
+    other = {**HOST, "name": "spark02", "before": {**HOST["before"], "kernel": "6.14"}}
     record = run(
         "a",
         hosts=(HOST, other),

@@ -284,7 +284,7 @@ def test_overload_measures_the_capacity_first_and_runs_at_a_multiple_of_it(world
     assert rates == []
 
 
-def test_the_stage_says_how_many_cells_broke_a_guard(world: World) -> None:
+def test_the_stage_says_how_many_cells_broke_a_guard(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = world._run_cell
 
     def short(load: Any, cell: Cell, repeat: int, show: Any, stop: Any) -> Any:
@@ -292,7 +292,7 @@ def test_the_stage_says_how_many_cells_broke_a_guard(world: World) -> None:
         off = 1 if cell.concurrency == 2 else 0
         return replace(lap, requests=tuple(replace(r, output_tok=8 - off) for r in lap.requests))
 
-    world._run_cell = short  # type: ignore[method-assign]
+    monkeypatch.setattr(world, "_run_cell", short)
     world.go()
 
     (stage,) = [s for s in stored(world).run.stages if s["name"] == "sweeps"]

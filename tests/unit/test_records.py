@@ -67,6 +67,11 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert found.cell.digest == "d"
 
 
+def test_a_list_where_a_mapping_belongs_is_no_record() -> None:
+    with pytest.raises(TypeError, match="effective is not a mapping"):
+        RunRecord.from_json({"effective": []})
+
+
 def test_a_corrupt_record_is_a_warning_and_the_others_are_read(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.new_run("a-run").write_run(run("a-run"))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pytest
@@ -37,10 +38,15 @@ def runs(folder: Path) -> list[StoredRun]:
     ]
 
 
-def book_of(stored: Sequence[StoredRun], **more: object) -> Book:
+def book_of(stored: Sequence[StoredRun], **more: Any) -> Book:
     links = {s.run.id: f"../records/{s.run.id}/" for s in stored}
-    values = {"rows": tuple(map(run_row, stored)), "raw": RawRecords.of(stored), "record_links": links, **more}
-    return Book(**values)  # type: ignore[arg-type]
+    values: dict[str, Any] = {
+        "rows": tuple(map(run_row, stored)),
+        "raw": RawRecords.of(stored),
+        "record_links": links,
+        **more,
+    }
+    return Book(**values)
 
 
 def local_links(text: str) -> list[str]:

@@ -227,7 +227,7 @@ def world(tmp_path: Path) -> World:
 
 
 class Image:
-    """An image that holds these files; it starts in /work. `asked`: the paths of each question."""
+    """An image that holds these files; it starts in /srv/app. `asked`: the paths of each question."""
 
     def __init__(self, *files: str, beside: tuple[str, ...] = ()) -> None:
         self.files, self.beside = files, beside
@@ -235,7 +235,7 @@ class Image:
 
     def __call__(self, _: Runtime, __: Subject, paths: Sequence[str], ___: IsCancelled) -> Mapping[str, Seen]:
         self.asked.append(tuple(paths))
-        return {path: self._seen(path if path.startswith("/") else f"/work/{path}") for path in paths}
+        return {path: self._seen(path if path.startswith("/") else f"/srv/app/{path}") for path in paths}
 
     def _seen(self, whole: str) -> Seen:
         state = State.FILE if whole in self.files else State.ABSENT
@@ -307,7 +307,7 @@ def test_a_named_volume_is_not_looked_into(world: World) -> None:
 
 
 def test_a_template_that_is_not_mounted_must_be_in_the_image(world: World) -> None:
-    image = Image("/work/there.jinja", beside=("unsloth_v2.jinja", "examples/tool_chat_hermes.jinja"))
+    image = Image("/srv/app/there.jinja", beside=("unsloth_v2.jinja", "examples/tool_chat_hermes.jinja"))
     world.look_in_image = image
 
     good = go(world, "there.jinja")
@@ -317,8 +317,8 @@ def test_a_template_that_is_not_mounted_must_be_in_the_image(world: World) -> No
 
     assert good is None
     assert near is not None
-    assert f"--chat-template: {IMAGE} has no file /work/unsloth_v3.jinja; did you mean unsloth_v2.jinja?" in near
-    assert "`container.mounts: [~/unsloth_v3.jinja:/work/unsloth_v3.jinja:ro]`" in near
+    assert f"--chat-template: {IMAGE} has no file /srv/app/unsloth_v3.jinja; did you mean unsloth_v2.jinja?" in near
+    assert "`container.mounts: [~/unsloth_v3.jinja:/srv/app/unsloth_v3.jinja:ro]`" in near
     assert "allow_unknown_flags: [chat-template] if its start makes one" in near
     assert far is not None
     assert "there are unsloth_v2.jinja, examples/tool_chat_hermes.jinja" in far
@@ -327,10 +327,10 @@ def test_a_template_that_is_not_mounted_must_be_in_the_image(world: World) -> No
 
 def test_a_relative_path_below_a_mount_of_the_images_folder_is_looked_for_on_the_host(world: World) -> None:
     asked = list[str]()
-    world.on_host, world.look_in_image = host_with("/srv/there.jinja", asked=asked), Image("/work/gone.jinja")
+    world.on_host, world.look_in_image = host_with("/srv/there.jinja", asked=asked), Image("/srv/app/gone.jinja")
 
-    assert go(world, "there.jinja", container=mounted(("/srv", "/work"))) is None
-    said = go(world, "gone.jinja", container=mounted(("/srv", "/work")))
+    assert go(world, "there.jinja", container=mounted(("/srv", "/srv/app"))) is None
+    said = go(world, "gone.jinja", container=mounted(("/srv", "/srv/app")))
 
     assert said is not None
     assert "spark01 has no file /srv/gone.jinja" in said
@@ -355,7 +355,7 @@ def test_a_container_that_starts_through_a_shell_may_make_the_file(world: World)
     assert go(world, "x.jinja", container=settings, silence=("missing_file",)) is None
 
     assert [text.split(";")[0] for text in said] == [
-        f"missing_file: --chat-template: {IMAGE} has no file /work/x.jinja"
+        f"missing_file: --chat-template: {IMAGE} has no file /srv/app/x.jinja"
     ]
     assert notes(world) == []
 

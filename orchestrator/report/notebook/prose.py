@@ -24,18 +24,18 @@ def prose(text: str) -> Markup:
     return Markup(_reader().render(text))
 
 
+class _Reader(MarkdownIt):
+    def validateLink(self, url: str) -> bool:
+        return url.strip().lower().startswith(SCHEMES)
+
+
 @cache
 def _reader() -> MarkdownIt:
-    reader = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(OFF)
-    reader.validateLink = _is_web  # type: ignore[method-assign]
+    reader = _Reader("commonmark", {"html": False, "linkify": False}).enable("table").disable(OFF)
     reader.core.ruler.push("deeper", _deeper)
     for name, write in _WRITERS:
         reader.add_render_rule(name, write)
     return reader
-
-
-def _is_web(url: str) -> bool:
-    return url.strip().lower().startswith(SCHEMES)
 
 
 def _deeper(state: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from orchestrator.errors import InputError, StoreError
@@ -53,8 +53,8 @@ def _marked(folder: Path) -> tuple[str, ...] | None:
         return None
 
 
-def _mark(folder: Path, names: object) -> None:
-    text = json.dumps({"format": FORMAT, "files": sorted(names)}, indent=1) + "\n"  # type: ignore[call-overload]
+def _mark(folder: Path, names: Iterable[str]) -> None:
+    text = json.dumps({"format": FORMAT, "files": sorted(names)}, indent=1) + "\n"
     _write(folder / MARKER, text)
 
 
