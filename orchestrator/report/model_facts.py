@@ -89,10 +89,11 @@ def find_model(run: RunRecord) -> ModelFacts | None:
 
 
 def find_precision(run: RunRecord) -> Precision | None:
-    """As told, else by the model's name or file, else the one that the model is published in."""
+    """As told, else by the model's name or file, else the one that the model is published in; never that of a GGUF."""
     texts = [*_quantisation(run), *_model_words(run)]
     model = find_model(run)
-    texts += [model.default_precision] if model is not None else []
+    is_gguf = any("gguf" in text.lower() for text in texts)
+    texts += [model.default_precision] if model is not None and not is_gguf else []
     for text in texts:
         if (found := _precision(text.lower())) is not None:
             return found
